@@ -1,0 +1,36 @@
+"""Command line of the core: `python -m rcr_core caption|info|bench`."""
+
+from __future__ import annotations
+
+import argparse
+import os
+import sys
+
+from rcr_core.console import bench, caption, info
+from rcr_core.errors import ScopeError
+
+
+def main(argv: list[str] | None = None) -> int:
+    """Run a command. Errors are one line with a hint, exit code 2."""
+    parser = argparse.ArgumentParser(
+        prog="python -m rcr_core",
+        description="Decode captions under a KV selection policy, and record everything that the policy did.",
+        epilog="example: python -m rcr_core caption assets/examples/5-ten-objects.png --policy rcr",
+    )
+    commands = parser.add_subparsers(dest="command", required=True, metavar="COMMAND")
+    for command in (caption, info, bench):
+        command.add_parser(commands)
+    options = parser.parse_args(argv)
+    try:
+        options.run(options)
+    except ScopeError as error:
+        hint = f" Hint: {error.hint}." if error.hint else ""
+        print(f"error: {error.message}.{hint}", file=sys.stderr)
+        return 2
+    except BrokenPipeError:  # the reader of our output is gone
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

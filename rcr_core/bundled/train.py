@@ -1,0 +1,254 @@
+"""Train the bundled captioner: `python -m rcr_core.bundled.train --out runs/captioner`.
+
+Two phases. **Vision**: linear heads on the merger's output name what every visual token sees, until shapes
+are read. **Captioner**: captions and short questions under a curriculum by grid size; a size is left for the
+next when its colours are read. The learning rate is flat, then falls linearly to zero over the last steps of
+each phase. Seeded and resumable: the state file is replaced every few minutes, and the same command goes on
+where it stopped.
+"""
+
+from __future__ import annotations
+
+import argparse
+import time
+from dataclasses import dataclass, field
+from pathlib import Path
+
+import numpy as np
+import torch
+from torch import nn
+from torch.nn import functional
+
+from rcr_core.bundled.batches import (
+    IGNORE,
+    LABEL_SIZES,
+    VOCABULARIES,
+    BatchMaker,
+    patches,
+    token_labels,
+    training_scenes,
+)
+from rcr_core.bundled.captioner import build_model, build_tokenizer, save_captioner
+from rcr_core.bundled.checkpoint import load_state, save_state
+from rcr_core.bundled.evaluate import evaluate, format_report
+
+SAMPLES = {1: 96, 2: 48, 3: 32, 4: 20, 5: 14}  # scenes per batch: about equal token counts
+VISION_GRIDS = (1, 2, 3, 4, 5)
+VISION_ODDS = (0.05, 0.25, 0.3, 0.2, 0.2)
+PASS_MARK = 0.85  # running accuracy of colours at which the curriculum goes up
+MUON_SHARE = 2.5  # Muon's learning rate over AdamW's
+SAVE_EVERY = 180.0  # seconds
+
+
+@dataclass
+class Progress:
+    """Counters of a training; JSON in the state file."""
+
+    phase: str = "vision"
+    step: int = 0
+    grid: int = 1
+    accuracy: dict[str, float] = field(default_factory=dict)
+    seconds: float = 0.0
+
+
+class Trainer:
+    """Both phases over one model; `run()` goes from wherever the state file stands to the end."""
+
+    def __init__(self, options: argparse.Namespace):
+        self.options = options
+        self.device = torch.device(options.device)
+        self.tokenizer = build_tokenizer()
+        self.maker = BatchMaker(self.tokenizer)
+        self.model = build_model(self.tokenizer, options.seed).to(self.device)
+        torch.manual_seed(options.seed + 1)
+        width = self.model.config.text_config.hidden_size
+        self.heads = nn.ModuleDict({name: nn.Linear(width, size) for name, size in LABEL_SIZES.items()}).to(
+            self.device
+        )
+        self.progress = Progress()
+        self.optimizers: dict[str, torch.optim.Optimizer] = {}
+        self.state = Path(options.out) / "state.safetensors"
+        self.state.parent.mkdir(parents=True, exist_ok=True)
+        self.saved = self.told = time.monotonic()
+
+    def run(self) -> None:
+        if self.state.exists():
+            self._resume()
+        if self.progress.phase == "vision":
+            self._phase("vision", self.options.vision_steps, self._vision_loss)
+            self.progress = Progress(phase="captioner", seconds=self.progress.seconds)
+            self.optimizers = {}
+        self._phase("captioner", self.options.captioner_steps, self._caption_loss)
+        save_captioner(self.model, self.tokenizer, Path(self.options.out) / "model")
+
+    def _resume(self) -> None:
+        counters = load_state(self.state, {"model": self.model, "heads": self.heads}, {})
+        self.progress = Progress(**counters)
+        self._build_optimizers()
+        load_state(self.state, {}, self.optimizers)
+        print(f"resumed {self.progress.phase} at step {self.progress.step}", flush=True)
+
+    def _build_optimizers(self) -> None:
+        """Muon for the matrices, AdamW for embeddings, norms, biases and heads; the vision tower learns
+        slower later.
+        """
+        vision, later = self.model.model.visual, self.progress.phase == "captioner"
+        groups: dict[str, list[dict]] = {"muon": [], "adamw": []}
+        sets = [(list(vision.named_parameters()), 0.15 if later else 1.0)]
+        if later:
+            text = [(n, p) for n, p in self.model.named_parameters() if ".visual." not in n]
+            sets.append((text, 1.0))
+        else:
+            sets.append(([(f"heads.{n}", p) for n, p in self.heads.named_parameters()], 1.0))
+        for parameters, scale in sets:
+            for kind in groups:
+                chosen = [
+                    p for n, p in parameters if ("muon" if _is_hidden_matrix(n, p) else "adamw") == kind
+                ]
+                if chosen:
+                    share = scale * (MUON_SHARE if kind == "muon" else 1.0)
+                    groups[kind].append({"params": chosen, "lr": self.options.lr * share, "scale": share})
+        self.optimizers = {
+            "muon": torch.optim.Muon(groups["muon"], weight_decay=0.02, adjust_lr_fn="match_rms_adamw"),
+            "adamw": torch.optim.AdamW(groups["adamw"], betas=(0.9, 0.98), weight_decay=0.0),
+        }
+
+    def _phase(self, name: str, steps: int, loss_of) -> None:
+        if not self.optimizers:
+            self._build_optimizers()
+        self.model.train()
+        begun = time.monotonic() - self.progress.seconds
+        while self.progress.step < steps:
+            rate = _schedule(self.progress.step, steps)
+            for optimizer in self.optimizers.values():
+                for group in optimizer.param_groups:
+                    group["lr"] = self.options.lr * group["scale"] * rate
+            with torch.autocast(self.device.type, dtype=torch.bfloat16):
+                loss = loss_of()
+            loss.backward()
+            parameters = [*self.model.parameters(), *self.heads.parameters()]
+            nn.utils.clip_grad_norm_([p for p in parameters if p.grad is not None], 1.0)
+            for optimizer in self.optimizers.values():
+                optimizer.step()
+                optimizer.zero_grad(set_to_none=True)
+            self.progress.step += 1
+            self.progress.seconds = time.monotonic() - begun
+            self._report(name, steps, loss)
+        self._save()
+
+    def _report(self, name: str, steps: int, loss: torch.Tensor) -> None:
+        now = time.monotonic()
+        if now - self.told > 20:
+            self.told = now
+            scores = " ".join(f"{key} {value:.3f}" for key, value in sorted(self.progress.accuracy.items()))
+            print(
+                f"{name} {self.progress.step}/{steps} {self.progress.seconds:.0f}s grid {self.progress.grid} "
+                f"loss {loss.item():.4f} {scores}",
+                flush=True,
+            )
+        if now - self.saved > SAVE_EVERY:
+            self._save()
+
+    def _save(self) -> None:
+        self.saved = time.monotonic()
+        save_state(
+            self.state, {"model": self.model, "heads": self.heads}, self.optimizers, vars(self.progress)
+        )
+
+    def _rng(self) -> np.random.Generator:
+        return np.random.default_rng(
+            [self.options.seed, self.progress.phase == "captioner", self.progress.step]
+        )
+
+    def _vision_loss(self) -> torch.Tensor:
+        grid = int(self._rng().choice(VISION_GRIDS, p=VISION_ODDS))
+        scenes = training_scenes(self.progress.step, SAMPLES[grid], grid)
+        pixel_values, grid_thw = patches(scenes)
+        labels = token_labels(scenes)
+        seen = self.model.model.visual(
+            pixel_values.to(self.device), grid_thw=grid_thw.to(self.device)
+        ).pooler_output
+        loss = seen.new_zeros(())
+        for name, head in self.heads.items():
+            target = labels[name].flatten().to(self.device)
+            logits = head(seen).float()
+            loss = loss + functional.cross_entropy(logits, target, ignore_index=IGNORE)
+            kept = target != IGNORE
+            self._track(name, (logits.argmax(-1) == target)[kept].float().mean())
+        return loss
+
+    def _caption_loss(self) -> torch.Tensor:
+        rng, grid = self._rng(), self.progress.grid
+        present = grid == 1 or rng.random() < 0.75
+        if not present:
+            grid = int(rng.integers(1, grid))
+        scenes = training_scenes(self.options.vision_steps + self.progress.step, SAMPLES[grid], grid)
+        batch = (self.maker.questions if rng.random() < 0.25 else self.maker.captions)(scenes, rng).to(
+            self.device
+        )
+        hidden = self.model.model(**batch.inputs, use_cache=False).last_hidden_state
+        asked = batch.targets != IGNORE
+        logits, target = self.model.lm_head(hidden[asked]).float(), batch.targets[asked]
+        right = logits.argmax(-1) == target
+        if present:
+            self._track("token", right.float().mean())
+            for name, ids in self._attribute_ids().items():
+                spoken = torch.isin(target, ids)
+                if spoken.any():
+                    self._track(name, right[spoken].float().mean())
+            self._promote()
+        return functional.cross_entropy(logits, target)
+
+    def _attribute_ids(self) -> dict[str, torch.Tensor]:
+        if not hasattr(self, "_ids"):
+            encode = self.tokenizer
+            self._ids = {
+                name: torch.tensor([encode(" " + word).input_ids[0] for word in words], device=self.device)
+                for name, words in VOCABULARIES.items()
+            }
+        return self._ids
+
+    def _track(self, name: str, value: torch.Tensor) -> None:
+        old = self.progress.accuracy.get(name)
+        value = float(value)
+        self.progress.accuracy[name] = value if old is None else 0.9 * old + 0.1 * value
+
+    def _promote(self) -> None:
+        if self.progress.grid < 5 and self.progress.accuracy.get("colour", 0.0) > PASS_MARK:
+            print(f"step {self.progress.step}: grid {self.progress.grid} is read, going up", flush=True)
+            self.progress.grid += 1
+            self.progress.accuracy = {}
+
+
+def _is_hidden_matrix(name: str, parameter: torch.Tensor) -> bool:
+    outer = ("embed", "lm_head", "heads.")
+    return parameter.ndim == 2 and not any(part in name for part in outer)
+
+
+def _schedule(step: int, steps: int, warmup: int = 100, fall: float = 0.2) -> float:
+    """Share of the full learning rate: linear warm-up, flat, linear fall over the last fifth."""
+    return min(1.0, (step + 1) / warmup, (steps - step) / max(1.0, fall * steps))
+
+
+def main(argv: list[str] | None = None) -> None:
+    parser = argparse.ArgumentParser(description="Train the bundled captioner.")
+    parser.add_argument(
+        "--out", default="runs/captioner", help="folder of the state file and of the finished model"
+    )
+    parser.add_argument("--vision-steps", type=int, default=2400)
+    parser.add_argument("--captioner-steps", type=int, default=6000)
+    parser.add_argument("--lr", type=float, default=1.5e-3)
+    parser.add_argument("--seed", type=int, default=0)
+    parser.add_argument("--device", default="cuda" if torch.cuda.is_available() else "cpu")
+    parser.add_argument(
+        "--evaluate", type=int, default=200, help="held-out scenes to score at the end; 0 for none"
+    )
+    options = parser.parse_args(argv)
+    trainer = Trainer(options)
+    trainer.run()
+    if options.evaluate:
+        print(format_report(evaluate(Path(options.out) / "model", options.evaluate, options.device)))
+
+
+if __name__ == "__main__":
+    main()

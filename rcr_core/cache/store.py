@@ -1,0 +1,145 @@
+"""One layer's keys and values under a selection.
+
+The prompt's K/V come in at prefill. After that the layer holds live slots only,
+
+    [0:S) selected | [S:S+W) window | [S+W:n) generated,
+
+while the prefix stands aside, complete. Keys carry their rotary positions, so slots need none; the store
+reports the true length to the model (positions) and the live slots to the mask.
+"""
+
+from __future__ import annotations
+
+import torch
+from torch import Tensor
+from transformers.cache_utils import CacheLayerMixin
+
+
+class KVStore(CacheLayerMixin):
+    """Keys and values of one layer; `room` is how many tokens may be generated."""
+
+    is_sliding = False
+
+    def __init__(self, room: int):
+        super().__init__()
+        self.room = room
+        self.seen = 0  # true length: prompt and generated
+        self.live = 0  # slots in use
+        self.window = 0
+        self.selected: Tensor | None = None  # (H, S), ascending; None while the whole prefix is kept
+        self.ready = False  # the prompt was taken apart
+        self.prompt_k: Tensor | None = None  # (1, H, T, D), during the prefill only
+        self.prompt_v: Tensor | None = None
+
+    def lazy_initialization(self, key_states: Tensor, value_states: Tensor) -> None:
+        self.is_initialized = True
+
+    def update(self, key_states: Tensor, value_states: Tensor, *args, **kwargs) -> tuple[Tensor, Tensor]:
+        """Called by the model's attention. Returns views of the live slots, or the prompt at prefill."""
+        self.seen += key_states.shape[-2]
+        if not self.ready:
+            self.prompt_k, self.prompt_v, self.is_initialized = key_states, value_states, True
+            return key_states, value_states
+        at, self.live = self.live, self.live + key_states.shape[-2]
+        self.keys[:, :, at : self.live] = key_states
+        self.values[:, :, at : self.live] = value_states
+        return self.keys[:, :, : self.live], self.values[:, :, : self.live]
+
+    @property
+    def whole(self) -> bool:
+        """Whether the whole prefix is kept (nothing is evicted)."""
+        return self.ready and self.selected is None
+
+    @property
+    def prefix(self) -> int:
+        """Np."""
+        return self.prefix_k.shape[1]
+
+    def compact(self, selected: Tensor, window: int) -> None:
+        """Keep `selected` (int64 [H, S], ascending indices into the prefix) and the last `window` prompt
+        tokens.
+        """
+        length = self.prompt_k.shape[2]
+        self.prefix_k = self.prompt_k[0, :, : length - window].contiguous()  # (H, Np, D)
+        self.prefix_v = self.prompt_v[0, :, : length - window].contiguous()
+        self._allocate(selected.shape[-1] + window)
+        slots = slice(selected.shape[-1], selected.shape[-1] + window)
+        self.keys[:, :, slots] = self.prompt_k[:, :, length - window :]
+        self.values[:, :, slots] = self.prompt_v[:, :, length - window :]
+        self._offset = torch.arange(self.prefix_k.shape[0], device=selected.device)[:, None] * self.prefix
+        self._finish(window)
+        self.write(selected)
+
+    def keep_all(self, window: int) -> None:
+        """Keep the whole prompt; the prefix is then the first slots themselves."""
+        length = self.prompt_k.shape[2]
+        self._allocate(length)
+        self.keys[:, :, :length] = self.prompt_k
+        self.values[:, :, :length] = self.prompt_v
+        self.prefix_k = self.keys[0, :, : length - window]
+        self.prefix_v = self.values[0, :, : length - window]
+        self._finish(window)
+
+    def write(self, selected: Tensor) -> None:
+        """Put another selection (int64 [H, S], ascending) into the first S slots."""
+        heads, count = selected.shape
+        flat = (selected + self._offset).view(-1)
+        self.keys[0, :, :count] = self._rows(self.prefix_k, flat).view(heads, count, -1)
+        self.values[0, :, :count] = self._rows(self.prefix_v, flat).view(heads, count, -1)
+        self.selected = selected
+
+    def candidate_keys(self, index: Tensor) -> Tensor:
+        """Keys of prefix entries: index [H, C] -> [H, C, D]."""
+        return self._rows(self.prefix_k, (index + self._offset).view(-1)).view(*index.shape, -1)
+
+    def live_keys(self) -> Tensor:
+        """[H, n, D]"""
+        return self.keys[0, :, : self.live]
+
+    def live_values(self) -> Tensor:
+        """[H, n, D]"""
+        return self.values[0, :, : self.live]
+
+    @property
+    def resident_bytes(self) -> int:
+        """Bytes of the live slots that are in use."""
+        return 2 * self.keys[:, :, : self.live].numel() * self.keys.element_size()
+
+    @property
+    def aside_bytes(self) -> int:
+        """Bytes of the prefix that stands aside (in CPU memory, in a deployment)."""
+        return 0 if self.whole else self.prefix_k.nbytes + self.prefix_v.nbytes
+
+    @property
+    def held_bytes(self) -> int:
+        """Bytes of every key and value that this layer holds: prompt, prefix aside, slots in use and room."""
+        if not self.ready:
+            return 0 if self.prompt_k is None else self.prompt_k.nbytes + self.prompt_v.nbytes
+        return self.keys.nbytes + self.values.nbytes + self.aside_bytes
+
+    def get_seq_length(self) -> int:
+        return self.seen
+
+    def get_mask_sizes(self, query_length: int) -> tuple[int, int]:
+        return (self.live if self.ready else self.seen) + query_length, 0
+
+    def get_max_length(self) -> int:
+        return -1
+
+    get_max_cache_shape = get_max_length  # its name before transformers 5.18
+
+    def _allocate(self, slots: int) -> None:
+        _, heads, _, depth = self.prompt_k.shape
+        self.keys = self.prompt_k.new_empty(1, heads, slots + self.room, depth)
+        self.values = self.prompt_v.new_empty(1, heads, slots + self.room, self.prompt_v.shape[-1])
+        self.live = slots
+
+    def _finish(self, window: int) -> None:
+        self.window = window
+        self.prompt_k = self.prompt_v = None
+        self.ready = True
+
+    @staticmethod
+    def _rows(table: Tensor, flat: Tensor) -> Tensor:
+        # One index_select of whole rows is several times faster than a gather with an expanded index.
+        return table.view(-1, table.shape[-1]).index_select(0, flat)

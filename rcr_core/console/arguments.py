@@ -1,0 +1,69 @@
+"""Flags that more than one command has; those of the settings come from the settings themselves."""
+
+from __future__ import annotations
+
+import argparse
+from dataclasses import fields
+
+from rcr_core.bundled.captioner import MODEL_FOLDER
+from rcr_core.edits import KINDS, Edit
+from rcr_core.errors import EditError
+from rcr_core.policies import POLICIES
+from rcr_core.settings import Settings
+
+
+def add_model(parser: argparse.ArgumentParser) -> None:
+    group = parser.add_argument_group("model")
+    group.add_argument(
+        "--model",
+        default=str(MODEL_FOLDER),
+        metavar="ID_OR_PATH",
+        help="a local folder or a hub id (default: the bundled captioner)",
+    )
+    group.add_argument("--device", default="auto", help="auto, cpu, cuda, cuda:1, mps (default: auto)")
+    group.add_argument("--dtype", default="auto", help="auto, float32, bfloat16, float16 (default: auto)")
+
+
+def add_policy(parser: argparse.ArgumentParser) -> None:
+    listed = "; ".join(f"{policy.name}: {policy.summary}" for policy in POLICIES.values())
+    parser.add_argument(
+        "--policy", default="rcr", metavar="NAME", help=f"how entries are selected (default: rcr). {listed}"
+    )
+
+
+def add_settings(parser: argparse.ArgumentParser) -> None:
+    group = parser.add_argument_group("settings (a policy reads the ones that it uses)")
+    for spec in fields(Settings):
+        flag = "--" + spec.name.replace("_", "-")
+        meta = spec.metadata
+        if "options" in meta:
+            text = f"{meta['help']}: {' or '.join(meta['options'])} (default: {spec.default})"
+            group.add_argument(flag, default=spec.default, metavar="NAME", help=text)
+        elif "low" in meta:
+            text = f"{meta['help']}, in [{meta['low']:g}, {meta['high']:g}] (default: {spec.default:g})"
+            kind = int if isinstance(spec.default, int) else float
+            group.add_argument(flag, type=kind, default=spec.default, metavar="X", help=text)
+        else:
+            group.add_argument(
+                flag, action=argparse.BooleanOptionalAction, default=spec.default, help=meta["help"]
+            )
+
+
+def settings_of(options: argparse.Namespace) -> Settings:
+    """Raises `SettingsError`."""
+    return Settings(**{spec.name: getattr(options, spec.name) for spec in fields(Settings)})
+
+
+def parse_edit(text: str) -> Edit:
+    """`KIND:STEP[,layer=L][,until=STEP][,index=I][,value=X]`. Raises `EditError`."""
+    head, *rest = text.split(",")
+    kind, _, step = head.partition(":")
+    try:
+        named = dict(item.split("=") for item in rest)
+        numbers = {name: float(value) if name == "value" else int(value) for name, value in named.items()}
+        return Edit(kind=kind, step=int(step), **numbers)
+    except (TypeError, ValueError):
+        usage = "KIND:STEP[,layer=L][,until=STEP][,index=I][,value=X]"
+        raise EditError(
+            f"cannot read the edit {text!r}", f"write {usage} with one of {', '.join(KINDS)}"
+        ) from None

@@ -1,0 +1,72 @@
+"""The rate controller: one threshold tau per run, steered so that a fraction rho of layer-steps refresh.
+
+tau <- tau * exp(gain * (f - rho)) with f = 1 where a layer refreshed (paper, "Rate control"). Kept as log tau
+in float64 (float32 where the device has none), on the device: a decision never waits for the host.
+"""
+
+from __future__ import annotations
+
+import math
+
+import torch
+from torch import Tensor
+
+TAU_LIMITS = (1e-6, 1.0)  # drift is a share, so a threshold outside never decides anything else
+
+
+class RateController:
+    """tau of one run. With gain 0 it is the fixed threshold.
+
+    `update` is "layer" (tau moves after every layer) or "step" (once a step, f = share of layers that
+    refreshed). Identity, as long as no limit binds: sum over updates of (f - rho) = ln(tau_end / tau0) /
+    gain.
+    """
+
+    def __init__(self, tau0: float, rho: float, gain: float, update: str, device: torch.device):
+        self.gain = gain
+        self.update = update
+        dtype = torch.float32 if device.type == "mps" else torch.float64
+        self.log_tau = torch.tensor(math.log(tau0), dtype=dtype, device=device)
+        self.tau = self.log_tau.exp()
+        self.set_rho(rho)
+        self._fired: list[Tensor] = []
+
+    def set_rho(self, rho: float) -> None:
+        """Steer towards another rate from here on."""
+        self.rho = rho
+        like = {"dtype": self.log_tau.dtype, "device": self.log_tau.device}
+        self._up = torch.tensor(self.gain * (1.0 - rho), **like)
+        self._down = torch.tensor(-self.gain * rho, **like)
+
+    def set_tau(self, tau: float) -> None:
+        """Start again from another threshold."""
+        self.log_tau.fill_(math.log(tau))
+        self.tau = self.log_tau.exp()
+
+    def exceeded(self, drift: Tensor) -> Tensor:
+        """Whether a drift asks for a refresh: scalar bool. Strict, so that no drift never fires."""
+        return drift > self.tau.to(drift.device)
+
+    def observe(self, fire: Tensor) -> None:
+        """Take note of a layer's decision; with `update="layer"` tau moves now."""
+        if self.gain == 0.0:
+            return
+        if self.update == "step":
+            self._fired.append(fire)
+            return
+        self._move(torch.where(fire.to(self.log_tau.device), self._up, self._down))
+
+    def end_step(self) -> None:
+        """With `update="step"` tau moves here."""
+        if self._fired:
+            share = (
+                torch.stack([fire.to(self.log_tau.device) for fire in self._fired])
+                .to(self.log_tau.dtype)
+                .mean()
+            )
+            self._move(self.gain * (share - self.rho))
+            self._fired = []
+
+    def _move(self, by: Tensor) -> None:
+        self.log_tau = (self.log_tau + by).clamp_(math.log(TAU_LIMITS[0]), math.log(TAU_LIMITS[1]))
+        self.tau = self.log_tau.exp()

@@ -1,0 +1,53 @@
+"""What a policy costs per KV head and layer-step, in key vectors, by formula (design unit: one D-wide
+vector).
+
+Reads are an upper bound: a candidate that is already kept needs no fetch. Window and generated tokens are
+free for all. Detector arithmetic counts one query; multiply by G where every query head is scored.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from rcr_core.settings import Settings
+
+
+@dataclass(frozen=True)
+class Cost:
+    """Vectors per KV head and layer-step.
+
+    resident: kept on the device besides the live slots; detector: dot products to decide; rescored: exact dot
+    products on a refresh; reads: vectors fetched from the prefix.
+    """
+
+    resident: float
+    detector: float
+    rescored: float
+    reads: float
+
+
+def cost(policy: str, settings: Settings, prefix: int, head_dim: int, rate: float) -> Cost:
+    """Cost of a policy by name; `rate` is the realised share of layer-steps that refreshed."""
+    if policy == "full" or prefix <= settings.select:
+        return Cost(prefix, 0.0, prefix, 0.0)
+    select = settings.select
+    if policy in ("bacon", "snapkv", "oracle"):
+        return Cost(0.0, 0.0, 0.0, 0.0)
+    if policy == "exact":
+        return Cost(0.0, 0.0, prefix, rate * (prefix + select))
+    if policy in ("rcr", "threshold"):
+        sketch = prefix * min(settings.rank, head_dim, prefix) / head_dim
+        candidates = min(settings.candidate_count, prefix)
+        return Cost(sketch, sketch, candidates * rate, (candidates + select) * rate)
+    if policy == "infinigen":
+        partial = prefix * min(settings.channels, head_dim) / head_dim
+        return Cost(partial, partial, select * rate, 2 * select * rate)
+    digest = 2.0 * -(-prefix // settings.page)
+    return Cost(digest, digest, select * rate, 2 * select * rate)
+
+
+def full_scan(settings: Settings, prefix: int) -> int:
+    """Vectors that exact re-selection reads per KV head and layer-step: every key, and the values of the
+    kept.
+    """
+    return prefix + min(settings.select, prefix)

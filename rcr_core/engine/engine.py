@@ -1,0 +1,175 @@
+"""The engine: greedy decoding of one prompt under one policy. `step` is the unit, `stream` a thin loop over
+it.
+"""
+
+from __future__ import annotations
+
+import inspect
+import threading
+from collections.abc import Callable, Iterator
+from contextlib import nullcontext
+from dataclasses import dataclass, field
+
+import torch
+from torch import Tensor
+from transformers import PreTrainedConfig, PreTrainedModel
+
+from rcr_core.cache import KVStore, build_cache
+from rcr_core.engine.attention import RunState, install
+from rcr_core.engine.lookahead import guessed_queries
+from rcr_core.errors import MemoryLimitError
+from rcr_core.policies import Policy, Rehearsal
+
+
+@dataclass(frozen=True)
+class ModelShape:
+    """Sizes of a text model, in the letters of the legend: L, H, G, D."""
+
+    layers: int
+    kv_heads: int
+    query_groups: int
+    head_dim: int
+
+    @classmethod
+    def of(cls, config: PreTrainedConfig) -> ModelShape:
+        heads = config.num_attention_heads
+        kv_heads = getattr(config, "num_key_value_heads", None) or heads
+        depth = getattr(config, "head_dim", None) or config.hidden_size // heads
+        return cls(config.num_hidden_layers, kv_heads, heads // kv_heads, depth)
+
+
+@dataclass(eq=False)
+class Session:
+    """One run: cache, policy, place. `logits` float32 [1, V] chose, or will choose, token `step`."""
+
+    state: RunState
+    room: int
+    logits: Tensor | None = None
+    step: int = 0
+    rope_deltas: Tensor | None = None
+    tokens: list[int] = field(default_factory=list)
+
+    @property
+    def policy(self) -> Policy:
+        return self.state.policy
+
+    @property
+    def stores(self) -> list[KVStore | None]:
+        """The store of every layer, None for layers that are passed through."""
+        return [layer if isinstance(layer, KVStore) else None for layer in self.state.cache.layers]
+
+
+class Engine:
+    """Decodes on one model, one forward pass at a time; sessions may be interleaved, each keeps its own
+    state.
+    """
+
+    def __init__(self, model: PreTrainedModel):
+        self.model = model.eval()
+        self.lock = threading.Lock()
+        install(model)
+        # The name of the cache argument changed from `past_key_values` between transformers 5.18 and 5.24.
+        parameters = inspect.signature(model.forward).parameters
+        self.cache_key = "cache" if "cache" in parameters else "past_key_values"
+        self.text_config = model.config.get_text_config()
+        self.shape = ModelShape.of(self.text_config)
+        self._mrope = hasattr(model.model, "rope_deltas")
+
+    def managed_layers(self, length: int) -> tuple[bool, ...]:
+        """Which layers a policy manages in a run of `length` tokens; the others are passed through."""
+        layers = build_cache(self.text_config, length, 0).layers
+        return tuple(isinstance(layer, KVStore) for layer in layers)
+
+    def start(self, inputs: dict[str, Tensor], policy: Policy, max_new_tokens: int) -> Session:
+        """Prefill: full attention over the prompt, then the policy's selection. `logits` choose token 0."""
+        cache = build_cache(self.text_config, inputs["input_ids"].shape[1], max_new_tokens)
+        session = Session(RunState(cache, policy), max_new_tokens)
+        policy.begin_step(0)
+        with self.lock:
+            if self._mrope:
+                self.model.model.rope_deltas = None  # a text-only prompt would inherit the last picture's
+            session.logits = self._forward(session, inputs)
+            if self._mrope:
+                session.rope_deltas = self.model.model.rope_deltas
+        return session
+
+    def step(self, session: Session, token: Tensor) -> None:
+        """Feed the token chosen last (int64 [1, 1]) and leave the logits of the next one. Never waits for the
+        host.
+        """
+        session.step += 1
+        session.policy.begin_step(session.step)
+        with self.lock:
+            if self._mrope:
+                self.model.model.rope_deltas = session.rope_deltas
+            guess = guessed_queries(self.model, session.state, self.cache_key)
+            with guess if session.policy.guesses else nullcontext():
+                session.logits = self._forward(session, {"input_ids": token})
+        session.policy.end_step()
+
+    def stream(
+        self,
+        inputs: dict[str, Tensor],
+        policy: Policy,
+        max_new_tokens: int,
+        stop_ids: frozenset[int] = frozenset(),
+        replay: tuple[int, ...] = (),
+        take: Callable[[Session, Tensor], int] | None = None,
+    ) -> Iterator[Session]:
+        """Yield the session once per chosen token, after `tokens` got it; `replay` dictates the first tokens.
+
+        `take` brings a chosen token (int64 [1, 1]) to the host, together with whatever else it wants from the
+        step; it is the one host copy of a step. Ends after a stop token or `max_new_tokens`; close it to stop
+        earlier.
+        """
+        if max_new_tokens < 1:
+            return
+        session = self.start(inputs, policy, max_new_tokens)
+        while True:
+            token = self.choose(session, replay)
+            session.tokens.append(int(token) if take is None else take(session, token))
+            yield session
+            if session.tokens[-1] in stop_ids or len(session.tokens) == max_new_tokens:
+                return
+            self.step(session, token)
+
+    @staticmethod
+    def choose(session: Session, replay: tuple[int, ...] = ()) -> Tensor:
+        """The next token, int64 [1, 1]: greedy, or the replayed one."""
+        if session.step < len(replay):
+            return torch.tensor([[replay[session.step]]], device=session.logits.device)
+        return session.logits.argmax(-1, keepdim=True)
+
+    def rehearse(
+        self, inputs: dict[str, Tensor], policy: Policy, max_new_tokens: int, stop_ids: frozenset[int]
+    ) -> None:
+        """Give the prefill oracle what it needs: the summed attention of an uncompressed run."""
+        rehearsal = Rehearsal(policy.settings)
+        for _ in self.stream(inputs, rehearsal, max_new_tokens, stop_ids):
+            pass
+        policy.sums = rehearsal.sums
+
+    @torch.no_grad()
+    def _forward(self, session: Session, inputs: dict[str, Tensor]) -> Tensor:
+        try:
+            result = self.model(
+                **inputs,
+                **{self.cache_key: session.state.cache},
+                use_cache=True,
+                logits_to_keep=1,
+                rcr=session.state,
+            )
+        except torch.OutOfMemoryError as error:
+            raise out_of_memory() from error
+        except RuntimeError as error:
+            if "can't allocate memory" in str(error):
+                raise out_of_memory() from error
+            raise
+        return result.logits[:, -1].float()
+
+
+def out_of_memory() -> MemoryLimitError:
+    return MemoryLimitError(
+        "the device has no memory left for this run",
+        "use a smaller image, fewer new tokens or a smaller dtype",
+    )

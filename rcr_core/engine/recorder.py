@@ -1,0 +1,199 @@
+"""Turns what the layers of a step saw into one record, with one copy from the device to the host.
+
+All layers are reduced together: a step costs a few dozen small operations whatever the number of layers.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from rcr_core.engine.engine import ModelShape, Session
+from rcr_core.policies import LayerView
+from rcr_core.trace import StepRecord, VisualGeometry
+
+TOP = 5  # likeliest next tokens
+
+
+class Recorder:
+    """Records the steps of one session. `record` may be called once per chosen token, in order."""
+
+    def __init__(
+        self, geometry: VisualGeometry, prompt: int, shape: ModelShape, select: int, device: torch.device
+    ):
+        self.prompt = prompt
+        self.layers = shape.layers
+        self.heads = shape.kv_heads
+        self.select = select
+        self.position = torch.as_tensor(geometry.position, dtype=torch.long, device=device)  # (P,)
+        self._kinds: Tensor | None = None
+
+    def record(self, session: Session, token: Tensor, text_of, seconds: float) -> StepRecord:
+        """The record of the step whose logits chose `token`; `text_of` maps its id to the text that it
+        completes.
+        """
+        parts = self._choice(session.logits, token)
+        views = session.policy.views
+        if views:
+            parts |= self._attention(views)
+            if any(view.diagnosis is not None for view in views.values()):
+                parts |= self._diagnostics(views)
+        host = _to_host(parts)
+        number = int(host.pop("token")[0])
+        return self._build(session, number, text_of(number), host, seconds)
+
+    @staticmethod
+    def _choice(logits: Tensor, token: Tensor) -> dict[str, Tensor]:
+        """logits [1, V], token [1, 1]"""
+        logprob = logits[0].log_softmax(-1)
+        top = logprob.topk(min(TOP, logprob.shape[0]))
+        return {
+            "token": token.view(1).int(),
+            "logprob": logprob[token.view(1)],
+            "top_ids": top.indices.int(),
+            "top_logprob": top.values,
+        }
+
+    def _attention(self, views: dict[int, LayerView]) -> dict[str, Tensor]:
+        """Masses and maps of the managed layers (M of them), from their logits."""
+        ordered = [views[layer] for layer in sorted(views)]
+        prefix = ordered[0].prefix_logits.shape[-1]
+        logits = torch.stack([torch.cat((v.prefix_logits, v.tail_logits), dim=-1) for v in ordered])
+        full = logits.softmax(-1)  # (M, H, G, Np + W + generated)
+        kept = full * self._kept(ordered, full, prefix).unsqueeze(2)
+        used = (kept / kept.sum(-1, keepdim=True).clamp_min(1e-30)).mean((1, 2))  # (M, X)
+        missed = (full - kept)[..., :prefix].mean((1, 2))  # (M, Np)
+        # The last W prompt tokens are never evicted, so they miss nothing.
+        missed = torch.nn.functional.pad(missed, (0, self.prompt - prefix))
+        maps = torch.cat((used[:, : self.prompt], missed))[:, self.position]  # (2M, P)
+        maps = torch.cat((maps[: len(ordered)].mean(0, keepdim=True), maps))  # the first row is the mean
+        pixels, scale = quantised(maps)
+        shared = {
+            "pixels": pixels,
+            "scale": scale,
+            "mass": used @ self._kind_columns(used.shape[-1], prefix, used.device),
+            "drift": torch.stack([view.drift for view in ordered]),
+            "tau": torch.stack([view.tau.float() for view in ordered]),
+            "fire": torch.stack([view.fire.float() for view in ordered]),
+        }
+        chosen = [view.selected for view in ordered if view.selected is not None]
+        if chosen:
+            shared["selected"] = torch.stack(chosen).int()
+        return shared
+
+    @staticmethod
+    def _kept(views: list[LayerView], full: Tensor, prefix: int) -> Tensor:
+        """1 where an entry takes part in attention, 0 where it is evicted: [M, H, X]."""
+        mask = full.new_ones(full.shape[0], full.shape[1], full.shape[-1])
+        for row, view in enumerate(views):
+            if view.selected is not None and view.attended:
+                mask[row, :, :prefix] = 0.0
+                mask[row].scatter_(1, view.selected, 1.0)
+        return mask
+
+    def _kind_columns(self, width: int, prefix: int, device: torch.device) -> Tensor:
+        """Which of selected-visual, selected-text, window, generated each entry is: [X, 4]."""
+        if self._kinds is None or self._kinds.shape[0] < width:
+            kinds = torch.zeros(width + 256, 4, device=device)
+            kinds[:prefix, 1] = 1.0
+            visual = self.position[self.position < prefix]
+            kinds[visual, 1] = 0.0
+            kinds[visual, 0] = 1.0
+            kinds[prefix : self.prompt, 2] = 1.0
+            kinds[self.prompt :, 3] = 1.0
+            self._kinds = kinds
+        return self._kinds[:width]
+
+    def _diagnostics(self, views: dict[int, LayerView]) -> dict[str, Tensor]:
+        found = [views[layer].diagnosis for layer in sorted(views)]
+        maps = torch.stack([d.probability.mean(0)[: self.prompt][self.position] for d in found])
+        pixels, scale = quantised(maps)
+        one = found[0].drift_exact.new_ones(())
+        return {
+            "full_pixels": pixels,
+            "full_scale": scale,
+            "drift_exact": torch.stack([d.drift_exact for d in found]),
+            "recall": torch.stack([one if d.recall is None else d.recall for d in found]),
+            "top_position": torch.stack([d.top_position.flatten() for d in found]).int(),
+        }
+
+    def _build(
+        self, session: Session, token: int, text: str | None, host: dict, seconds: float
+    ) -> StepRecord:
+        views = session.policy.views
+        managed = sorted(views)
+        patches = self.position.shape[0]
+        count = len(managed)
+        pixels = host.get("pixels", np.zeros((1, patches), np.uint8))
+        scale = host.get("scale", np.zeros(1, np.float32))
+        full = {}
+        if "full_pixels" in host:
+            full = {
+                "map_full": self._rows(host["full_pixels"], managed),
+                "map_full_scale": self._rows(host["full_scale"], managed),
+                "drift_exact": self._rows(host["drift_exact"], managed),
+                "recall": self._rows(host["recall"], managed),
+                "top_position": self._rows(host["top_position"], managed),
+            }
+        return StepRecord(
+            step=session.step,
+            token=token,
+            text=text,
+            logprob=float(host["logprob"][0]),
+            top_ids=host["top_ids"],
+            top_logprob=host["top_logprob"],
+            drift=self._rows(host.get("drift", np.zeros(0, np.float32)), managed),
+            tau=self._rows(host.get("tau", np.zeros(0, np.float32)), managed),
+            fire=self._rows(host.get("fire", np.zeros(0, np.float32)).astype(np.uint8), managed),
+            whole=self._whole(views),
+            selected=self._selections(views, host),
+            mass=self._rows(host.get("mass", np.zeros((0, 4), np.float32)), managed),
+            map_mean=pixels[0],
+            map_mean_scale=float(scale[0]),
+            map_layer=self._rows(pixels[1 : 1 + count], managed),
+            map_layer_scale=self._rows(scale[1 : 1 + count], managed),
+            missed_layer=self._rows(pixels[1 + count :], managed),
+            missed_layer_scale=self._rows(scale[1 + count :], managed),
+            seconds=seconds,
+            **full,
+        )
+
+    def _rows(self, values: np.ndarray, managed: list[int]) -> np.ndarray:
+        """Values of the managed layers among all layers; layers that are passed through stay zero."""
+        if len(managed) == self.layers:
+            return values
+        spread = np.zeros((self.layers, *values.shape[1:]), values.dtype)
+        spread[managed] = values
+        return spread
+
+    def _whole(self, views: dict[int, LayerView]) -> np.ndarray:
+        selects = [layer in views and views[layer].selected is not None for layer in range(self.layers)]
+        return np.asarray([not it for it in selects], np.uint8)
+
+    def _selections(self, views: dict[int, LayerView], host: dict) -> np.ndarray:
+        selected = np.zeros((self.layers, self.heads, self.select), np.int32)
+        rows = [layer for layer in sorted(views) if views[layer].selected is not None]
+        if rows:
+            selected[rows] = host["selected"]
+        return selected
+
+
+def quantised(maps: Tensor) -> tuple[Tensor, Tensor]:
+    """uint8 pixels [X, P] and their scale float32 [X]: a value is pixel / 255 * scale."""
+    if maps.shape[-1] == 0:
+        return maps.to(torch.uint8), maps.new_zeros(maps.shape[0])
+    scale = maps.amax(-1)
+    pixels = (maps * (255.0 / scale.clamp_min(1e-30)).unsqueeze(-1)).round_().to(torch.uint8)
+    return pixels, scale
+
+
+def _to_host(parts: dict[str, Tensor]) -> dict[str, np.ndarray]:
+    """All tensors of a step in one copy."""
+    flat = torch.cat([part.contiguous().view(-1).view(torch.uint8) for part in parts.values()]).cpu().numpy()
+    out, at = {}, 0
+    for name, part in parts.items():
+        kind = np.dtype(str(part.dtype).removeprefix("torch."))
+        out[name] = flat[at : at + part.nbytes].view(kind).reshape(part.shape)
+        at += part.nbytes
+    return out

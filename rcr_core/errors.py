@@ -1,0 +1,47 @@
+"""Typed errors of the core: one line of what went wrong, and a hint of what to do about it.
+
+The core raises these and never prints; only the command line and the page turn them into words for a person.
+"""
+
+
+class ScopeError(Exception):
+    """Base of every error that the core raises on purpose.
+
+    `message` says what is wrong, `hint` (may be empty) says what to do.
+    """
+
+    def __init__(self, message: str, hint: str = ""):
+        super().__init__(message)
+        self.message = message
+        self.hint = hint
+
+    def __str__(self) -> str:
+        return f"{self.message} ({self.hint})" if self.hint else self.message
+
+
+class SettingsError(ScopeError, ValueError):
+    """A setting is out of its range; the message names the field and the range."""
+
+
+class LoadError(ScopeError):
+    """A model or its processor cannot be loaded."""
+
+
+class ImageError(ScopeError):
+    """An image is missing, broken, or of a size that the model cannot take."""
+
+
+class PromptError(ScopeError):
+    """A prompt (with its image) does not fit the model."""
+
+
+class EditError(ScopeError, ValueError):
+    """An edit names a step, layer or prefix index that the run does not have."""
+
+
+class TraceError(ScopeError):
+    """A trace file is broken, foreign, too large, or of a version that this reader does not know."""
+
+
+class MemoryLimitError(ScopeError):
+    """The device has no memory left for this run."""

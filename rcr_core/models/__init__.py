@@ -1,0 +1,17 @@
+"""Everything that knows a model family: loading a checkpoint, making its inputs from images and a prompt."""
+
+from rcr_core.models.geometry import visual_geometry
+from rcr_core.models.image_only import image_only
+from rcr_core.models.images import open_image
+from rcr_core.models.loading import LoadedModel, load_model
+from rcr_core.models.processing import PreparedPrompt, prepare
+
+__all__ = [
+    "LoadedModel",
+    "PreparedPrompt",
+    "image_only",
+    "load_model",
+    "open_image",
+    "prepare",
+    "visual_geometry",
+]

@@ -1,0 +1,139 @@
+"""From images and a prompt to the inputs of one forward pass, and to what each prompt token stands for."""
+
+from __future__ import annotations
+
+import io
+from dataclasses import dataclass
+from itertools import groupby
+from typing import Any
+
+import numpy as np
+import torch
+from PIL import Image
+from tokenizers.decoders import DecodeStream
+
+from rcr_core.errors import ImageError, PromptError
+from rcr_core.models.geometry import shown_size, visual_geometry
+from rcr_core.models.loading import LoadedModel
+from rcr_core.trace import PromptPiece, VisualGeometry
+
+SHOWN_PIXELS = 2_000_000
+
+
+@dataclass(frozen=True, eq=False)
+class PreparedPrompt:
+    """One prompt, ready for `model.forward`, and what people need to see of it."""
+
+    inputs: dict[str, torch.Tensor]  # on the model's device, batch 1, unpadded and so without attention_mask
+    length: int  # T
+    geometry: VisualGeometry
+    pieces: tuple[PromptPiece, ...]  # tile [0, T) in order
+    image_png: bytes  # the first image at the size that the model saw; empty without images
+    prompt: str
+
+
+def prepare(
+    loaded: LoadedModel, images: list[Image.Image], prompt: str, max_new_tokens: int = 0
+) -> PreparedPrompt:
+    """Put RGB `images` and then `prompt` into the model's chat template, and process both.
+
+    Raises `ImageError` where the image processor refuses an image, and `PromptError` where the prompt is
+    empty, writes placeholders itself, lacks an image that the model needs, or leaves too little room for
+    `max_new_tokens`.
+    """
+    _check_prompt(loaded, images, prompt)
+    inputs = _encode(loaded, images, prompt)
+    length = inputs["input_ids"].shape[1]
+    if length + max_new_tokens > loaded.max_length:
+        raise PromptError(
+            f"{length} prompt tokens and {max_new_tokens} new ones make {length + max_new_tokens}, "
+            f"more than the {loaded.max_length} that {loaded.name} can hold",
+            "use a smaller image, a shorter prompt, or fewer new tokens",
+        )
+    config, image_processor = loaded.model.config, loaded.processor.image_processor
+    geometry = visual_geometry(config, inputs, tuple(image.size[::-1] for image in images), image_processor)
+    picture = b""
+    if images:
+        size = shown_size(config, inputs, geometry.size[0], SHOWN_PIXELS)
+        picture = _png(images[0].resize(size[::-1], image_processor.resample))
+    return PreparedPrompt(
+        inputs={key: value.to(loaded.device) for key, value in inputs.items()},
+        length=length,
+        geometry=geometry,
+        pieces=_pieces(loaded.tokenizer, inputs["input_ids"][0].tolist(), geometry),
+        image_png=picture,
+        prompt=prompt,
+    )
+
+
+def _check_prompt(loaded: LoadedModel, images: list[Image.Image], prompt: str) -> None:
+    if not images and not prompt.strip():
+        raise PromptError("the prompt is empty", "write a question, or add an image")
+    config, processor = loaded.model.config, loaded.processor
+    names = ("image_token_id", "video_token_id", "vision_start_token_id", "vision_end_token_id")
+    ids = sorted({getattr(config, name, None) for name in names} - {None})
+    reserved = {*loaded.tokenizer.convert_ids_to_tokens(ids), *processor.all_special_multimodal_tokens}
+    typed = sorted(token for token in reserved if token is not None and token in prompt)
+    if typed:
+        raise PromptError(
+            f"the prompt contains {typed[0]}, which stands for an image",
+            "remove it; images are placed by themselves",
+        )
+
+
+def _encode(loaded: LoadedModel, images: list[Image.Image], prompt: str) -> dict[str, torch.Tensor]:
+    processor = loaded.processor
+    try:
+        if loaded.has_template:
+            content = [
+                *({"type": "image", "image": image} for image in images),
+                {"type": "text", "text": prompt},
+            ]
+            batch = processor.apply_chat_template(
+                [{"role": "user", "content": content}],
+                add_generation_prompt=True,
+                tokenize=True,
+                return_dict=True,
+                return_tensors="pt",
+            )
+        else:
+            text = f"{processor.image_token}\n" * len(images) + prompt
+            batch = processor(images=images or None, text=text, return_tensors="pt")
+    except ValueError as error:  # the processors have no type of their own for what they refuse
+        if images:
+            raise ImageError(f"{loaded.name} cannot take this image: {error}", "use another image") from error
+        raise PromptError(f"{loaded.name} cannot take this prompt: {error}", "add an image") from error
+    inputs = dict(batch)
+    if not inputs.pop("attention_mask").all():
+        raise PromptError(f"the tokenizer of {loaded.name} pads its prompts, which is not supported", "")
+    return inputs
+
+
+def _pieces(tokenizer: Any, ids: list[int], geometry: VisualGeometry) -> tuple[PromptPiece, ...]:
+    """One piece a text token (or the few tokens of one character), one a run of placeholders of an image."""
+    shows = np.full(len(ids), -1)
+    shows[geometry.position] = geometry.image
+    stream = DecodeStream(skip_special_tokens=False)
+    pieces: list[PromptPiece] = []
+    for image, run in groupby(range(len(ids)), key=lambda index: shows[index]):
+        run = list(run)
+        if image >= 0:
+            pieces.append(
+                PromptPiece(tokenizer.convert_ids_to_tokens(ids[run[0]]), run[0], len(run), "image")
+            )
+            continue
+        start = run[0]
+        for index in run:
+            text = stream.step(tokenizer.backend_tokenizer, ids[index])
+            if text is None and index == run[-1]:  # bytes that never become a character
+                text = tokenizer.decode(ids[start : index + 1])
+            if text is not None:
+                pieces.append(PromptPiece(text, start, index + 1 - start, "text"))
+                start = index + 1
+    return tuple(pieces)
+
+
+def _png(image: Image.Image) -> bytes:
+    file = io.BytesIO()
+    image.save(file, "PNG")
+    return file.getvalue()

@@ -1,0 +1,209 @@
+"""What every policy shares: the selection at prefill, attention over live slots, and what a layer shows of a
+step.
+
+A policy sees queries, stores and nothing of the model family. One object serves one run.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import ClassVar
+
+import torch
+from torch import Tensor
+
+from rcr_core.attention_math import attend_slots, evicted_mass, logits_of, scaled_query, top_sorted
+from rcr_core.cache.store import KVStore
+from rcr_core.detector import Sketch
+from rcr_core.edits import Gate
+from rcr_core.policies.diagnostics import Diagnosis, diagnose
+from rcr_core.settings import Settings
+
+
+@dataclass
+class LayerView:
+    """What one layer saw at one step, on the device; the recorder turns the views of a step into a record.
+
+    prefix_logits float32 [H, G, Np]: best known logits of the prefix (exact where they were read, else the
+    sketch's); tail_logits float32 [H, G, W + generated]; selected int64 [H, S] after the decision, or None
+    (whole prefix kept); drift, tau, fire: scalars; attended: False at prefill, where the whole prompt takes
+    part whatever is selected.
+    """
+
+    prefix_logits: Tensor
+    tail_logits: Tensor
+    selected: Tensor | None
+    drift: Tensor
+    tau: Tensor
+    fire: Tensor
+    attended: bool = True
+    diagnosis: Diagnosis | None = None
+
+
+class Policy:
+    """Base of all policies. `prefill` is called once per managed layer in order, `decode` once per layer and
+    step.
+
+    observe: also keep a `LayerView` per layer and step in `views`. It never changes what is decoded.
+    """
+
+    name: ClassVar[str]
+    title: ClassVar[str]
+    summary: ClassVar[str]
+    sketches: ClassVar[bool] = False  # decides with the detector
+    decides: ClassVar[bool] = False  # takes refresh decisions, which an edit can override
+    guesses: ClassVar[bool] = False  # wants the query guessed from the layer before
+    rehearses: ClassVar[bool] = False  # wants the attention of an uncompressed run first
+
+    def __init__(self, settings: Settings, gate: Gate | None = None, observe: bool = False):
+        self.settings = settings
+        self.gate = gate or Gate()
+        self.observe = observe
+        self.views: dict[int, LayerView] = {}
+        self.diagnosis: dict[int, Diagnosis] = {}
+        self.sketch: dict[int, Sketch] = {}
+        self._prior: dict[int, Tensor] = {}  # prefill scores, kept only where pins or bans may re-rank them
+        self._zero: dict[torch.device, Tensor] = {}
+
+    # ---- prefill
+
+    def prefill(self, layer: int, query: Tensor, store: KVStore, scale: float) -> None:
+        """Score, select and compact one layer after its full attention. query [1, H*G, T, D]."""
+        length = store.prompt_k.shape[2]
+        window = min(self.settings.window, length)
+        prefix = length - window
+        if self.observe:
+            self._view_prompt(layer, query, store, scale, prefix)
+        if self.keeps_all(layer, prefix):
+            store.keep_all(window)
+            return
+        self.gate.check(layer + 1, prefix, self.settings.select)
+        score = self.score(layer, query, store, scale, window)
+        if self.gate.edits:
+            self._prior[layer] = score
+        store.compact(top_sorted(score, self.settings.select), window)
+        if self.sketches or self.observe:
+            self.sketch[layer] = Sketch.of(store.prefix_k, self.settings.rank, self.settings.centre)
+        if self.observe:
+            self.views[layer].selected = store.selected
+        self.prepare(layer, query, store)
+
+    def keeps_all(self, layer: int, prefix: int) -> bool:
+        """Whether a layer keeps its whole prefix: a skipped layer, or no more entries than slots."""
+        return layer < self.settings.skip_layers or prefix <= self.settings.select
+
+    def score(self, layer: int, query: Tensor, store: KVStore, scale: float, window: int) -> Tensor:
+        """Scores of the prefix at prefill, float32 [H, Np]."""
+        raise NotImplementedError
+
+    def prepare(self, layer: int, query: Tensor, store: KVStore) -> None:
+        """Build what `decode` needs of a layer (page digests, partial keys); called after the compaction."""
+
+    # ---- decode
+
+    def decode(self, layer: int, query: Tensor, store: KVStore, scale: float) -> Tensor | None:
+        """One decode step of one layer, before its attention. query [1, H*G, 1, D], its K/V already in the
+        store.
+
+        Returns the attention output [H, G, D], or None where the whole prefix is kept and stock attention
+        does it.
+        """
+        scaled = scaled_query(query, store.keys.shape[1], scale)
+        if self.observe and self.settings.diagnostics:
+            self.diagnosis[layer] = diagnose(scaled, store)
+        if store.whole:
+            if self.observe:
+                self.show(layer, store, logits_of(scaled, store.live_keys()), self.no(scaled.device))
+            return None
+        if self.gate.moved(layer):
+            store.write(self._with_pins(layer, store))
+        return self.attend(layer, scaled, store)
+
+    def attend(self, layer: int, query: Tensor, store: KVStore) -> Tensor:
+        """Decide, then attend over the live slots. query float32 [H, G, D], scaled. One-shot: nothing to
+        decide.
+        """
+        logits = logits_of(query, store.live_keys())  # (H, G, n)
+        if self.observe:
+            everything = self.hybrid(layer, query, logits, store)
+            self.show(layer, store, everything, self.drift_of(everything, store))
+        return attend_slots(logits, store.live_values())
+
+    def end_step(self) -> None:
+        """Called after the last layer of a step."""
+
+    def begin_step(self, step: int) -> None:
+        """Called before the first layer of a step."""
+        self.gate.begin_step(step)
+        self.views.clear()
+        self.diagnosis.clear()
+
+    # ---- shared parts
+
+    def hybrid(self, layer: int, query: Tensor, logits: Tensor, store: KVStore) -> Tensor:
+        """Logits of everything: the sketch's for evicted entries, exact for kept ones, window and generated.
+
+        logits [H, G, n] of the live slots -> float32 [H, G, Np + W + generated].
+        """
+        kept = store.selected.shape[1]
+        estimate = self.sketch[layer].logits(query)
+        estimate.scatter_(2, spread(store.selected, estimate), logits[..., :kept])
+        return torch.cat((estimate, logits[..., kept:]), dim=-1)
+
+    def drift_of(self, everything: Tensor, store: KVStore) -> Tensor:
+        """Drift of the present selection, from logits of everything [H, G, Np + W + generated]: scalar."""
+        return evicted_mass(everything.softmax(-1).mean(1), store.selected, store.prefix)
+
+    def show(
+        self,
+        layer: int,
+        store: KVStore,
+        everything: Tensor,
+        drift: Tensor,
+        tau: Tensor | None = None,
+        fire: Tensor | None = None,
+    ) -> None:
+        """Keep a layer's view of this step; call it after the decision, `drift` being that of before."""
+        zero = self.no(drift.device)
+        self.views[layer] = LayerView(
+            prefix_logits=everything[..., : store.prefix],
+            tail_logits=everything[..., store.prefix :],
+            selected=store.selected,
+            drift=drift,
+            tau=zero if tau is None else tau,
+            fire=zero if fire is None else fire,
+            diagnosis=self.diagnosis.get(layer),
+        )
+
+    def biased(self, layer: int, score: Tensor, store: KVStore) -> Tensor:
+        """Scores [H, Np] after pins and bans."""
+        bias = self.gate.bias(layer, store.prefix, score.device)
+        return score if bias is None else score + bias
+
+    def no(self, device: torch.device) -> Tensor:
+        """A zero on the device, made once."""
+        if device not in self._zero:
+            self._zero[device] = torch.zeros((), device=device)
+        return self._zero[device]
+
+    def _with_pins(self, layer: int, store: KVStore) -> Tensor:
+        """The present selection with pinned entries in and banned ones out; holes go to the best prefill
+        scores.
+        """
+        score = self._prior[layer].clone()
+        score = score / score.amax().clamp_min(1e-30)
+        score.scatter_add_(1, store.selected, torch.full_like(store.selected, 2, dtype=score.dtype))
+        return top_sorted(self.biased(layer, score, store), store.selected.shape[1])
+
+    def _view_prompt(self, layer: int, query: Tensor, store: KVStore, scale: float, prefix: int) -> None:
+        heads = store.prompt_k.shape[1]
+        logits = logits_of(scaled_query(query[:, :, -1:].contiguous(), heads, scale), store.prompt_k[0])
+        zero = self.no(logits.device)
+        self.views[layer] = LayerView(
+            logits[..., :prefix], logits[..., prefix:], None, zero, zero, zero, attended=False
+        )
+
+
+def spread(index: Tensor, like: Tensor) -> Tensor:
+    """An index [H, X] for every query head of `like` [H, G, ...]: [H, G, X]."""
+    return index.unsqueeze(1).expand(-1, like.shape[1], -1)

@@ -1,0 +1,47 @@
+"""What only a full read of the prefix can tell. Off by default: it costs what the policies save."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import torch
+from torch import Tensor
+
+from rcr_core.attention_math import evicted_mass, logits_of
+from rcr_core.cache.store import KVStore
+
+
+@dataclass
+class Diagnosis:
+    """One layer at one step, for the selection that stood before the step's decision.
+
+    drift_exact: scalar, the exact evicted mass; probability float32 [H, Np + W + generated], the full-cache
+    attention (mean over the query heads of a KV head); top_position int64 [H, G], the most-attended prefix
+    entry of each query head; recall: scalar, share of the true top S among the candidates, where the policy
+    has candidates.
+    """
+
+    drift_exact: Tensor
+    probability: Tensor
+    top_position: Tensor
+    prefix: int
+    recall: Tensor | None = None
+
+    def judge(self, candidates: Tensor, select: int) -> None:
+        """Set `recall` from the candidates [H, C] of this step."""
+        truth = self.probability[:, : self.prefix].topk(select, dim=-1).indices  # (H, S)
+        hit = (truth.unsqueeze(2) == candidates.unsqueeze(1)).any(2)
+        self.recall = hit.float().mean()
+
+
+def diagnose(query: Tensor, store: KVStore) -> Diagnosis:
+    """Full-cache attention of one step: scaled query [H, G, D]."""
+    kept = store.prefix if store.whole else store.selected.shape[1]
+    tail = logits_of(query, store.live_keys()[:, kept:])
+    exact = torch.cat((logits_of(query, store.prefix_k), tail), dim=-1)
+    probability = exact.softmax(-1).mean(1)
+    if store.whole:
+        drift = torch.zeros((), device=query.device)
+    else:
+        drift = evicted_mass(probability, store.selected, store.prefix)
+    return Diagnosis(drift, probability, exact[..., : store.prefix].argmax(-1), store.prefix)

@@ -1,0 +1,34 @@
+"""Policies that select anew in every layer of every step, by a score of the prefix."""
+
+from __future__ import annotations
+
+import torch
+from torch import Tensor
+
+from rcr_core.attention_math import attend_slots, logits_of
+from rcr_core.cache.store import KVStore
+from rcr_core.policies.bacon import Bacon
+
+
+class PerStep(Bacon):
+    """Base: BACON selects at prefill, `select` at every step. An edit can hold a layer's selection."""
+
+    decides = True
+
+    def select(self, layer: int, query: Tensor, store: KVStore) -> Tensor:
+        """The selection for this step, int64 [H, S] ascending. query float32 [H, G, D], scaled."""
+        raise NotImplementedError
+
+    def attend(self, layer: int, query: Tensor, store: KVStore) -> Tensor:
+        held = self.gate.refresh(layer) is False
+        drift = None
+        if self.observe:
+            before = self.hybrid(layer, query, logits_of(query, store.live_keys()), store)
+            drift = self.drift_of(before, store)
+        if not held:
+            store.write(self.select(layer, query, store))
+        logits = logits_of(query, store.live_keys())
+        if self.observe:
+            fire = torch.full_like(drift, not held)
+            self.show(layer, store, self.hybrid(layer, query, logits, store), drift, fire=fire)
+        return attend_slots(logits, store.live_values())

@@ -1,0 +1,119 @@
+"""Rate-Controlled Refresh and its fixed-threshold sibling: drift says when, the detector says what."""
+
+from __future__ import annotations
+
+import torch
+from torch import Tensor
+
+from rcr_core.attention_math import attend_slots, evicted_mass, logits_of, merge_heads
+from rcr_core.cache.store import KVStore
+from rcr_core.control import RateController
+from rcr_core.policies.bacon import Bacon
+from rcr_core.policies.base import spread
+
+
+class RateControlled(Bacon):
+    """RCR. BACON selects at prefill; a layer whose drift exceeds tau selects again before it attends.
+
+    With `merge="masked"` candidates are computed in every layer and merged under the trigger, so no decode
+    step waits for the host; with `merge="branch"` they are computed only where the trigger fired. Both decode
+    the same.
+    """
+
+    name = "rcr"
+    title = "RCR"
+    summary = "re-selects where drift exceeds tau; tau is steered towards the target rate rho"
+    sketches = True
+    decides = True
+
+    def __init__(self, *args, **kwargs):
+        super().__init__(*args, **kwargs)
+        self.controller: RateController | None = None
+        self._pending: dict[int, Tensor] = {}  # with `defer`: selections that act on the next step
+
+    @property
+    def gain(self) -> float:
+        return self.settings.gain
+
+    def prepare(self, layer: int, query: Tensor, store: KVStore) -> None:
+        if self.controller is None:
+            settings = self.settings
+            device = store.prefix_k.device
+            self.controller = RateController(settings.tau0, settings.rho, self.gain, settings.update, device)
+
+    def begin_step(self, step: int) -> None:
+        super().begin_step(step)
+        if self.controller is None:
+            return
+        if (tau := self.gate.value("tau")) is not None:
+            self.controller.set_tau(tau)
+        if (rho := self.gate.value("rho")) is not None:
+            self.controller.set_rho(rho)
+
+    def end_step(self) -> None:
+        if self.controller is not None:
+            self.controller.end_step()
+
+    def attend(self, layer: int, query: Tensor, store: KVStore) -> Tensor:
+        if layer in self._pending:
+            store.write(self._pending.pop(layer))
+        held = store.selected
+        logits = logits_of(query, store.live_keys())  # (H, G, n)
+        tail = logits[..., held.shape[1] :]
+        everything = self.hybrid(layer, query, logits, store)  # (H, G, Np + W + generated)
+        probability = everything.softmax(-1)
+        drift = evicted_mass(probability.mean(1), held, store.prefix)
+        tau = self.controller.tau
+        fire = self.gate.fire(layer, self.controller.exceeded(drift))
+        if self.settings.merge == "masked" or bool(fire):
+            self._refresh(layer, query, store, everything, probability, fire)
+        elif layer in self.diagnosis:
+            self._candidates(layer, store, probability)
+        self.controller.observe(fire)
+        if self.observe:
+            self.show(layer, store, everything, drift, tau, fire)
+        kept = everything.gather(2, spread(store.selected, everything))
+        return attend_slots(torch.cat((kept, tail), dim=-1), store.live_values())
+
+    def _candidates(self, layer: int, store: KVStore, probability: Tensor) -> Tensor:
+        """The C most likely prefix entries by the hybrid estimate, kept ones included: int64 [H, C]."""
+        likely = merge_heads(probability[..., : store.prefix], self.settings.gqa)
+        count = min(self.settings.candidate_count, store.prefix)
+        candidates = self.biased(layer, likely, store).topk(count, dim=-1).indices
+        if layer in self.diagnosis:
+            self.diagnosis[layer].judge(candidates, store.selected.shape[1])
+        return candidates
+
+    def _refresh(
+        self, layer: int, query: Tensor, store: KVStore, everything: Tensor, probability: Tensor, fire: Tensor
+    ) -> None:
+        """Score the candidates exactly, keep the best S, merge under the trigger. Refines `everything` in
+        place.
+        """
+        held = store.selected
+        candidates = self._candidates(layer, store, probability)
+        where = spread(candidates, everything)
+        exact = logits_of(query, store.candidate_keys(candidates))  # (H, G, C)
+        everything.scatter_(2, where, torch.where(fire, exact, everything.gather(2, where)))
+        score = merge_heads(everything.softmax(-1).gather(2, where), self.settings.gqa)  # (H, C)
+        bias = self.gate.bias(layer, store.prefix, score.device)
+        if bias is not None:
+            score = score + bias[candidates]
+        best = candidates.gather(1, score.topk(held.shape[1], dim=-1).indices).sort(-1).values
+        chosen = torch.where(fire, best, held)
+        if self.settings.defer:
+            self._pending[layer] = chosen
+        else:
+            store.write(chosen)
+
+
+class FixedDrift(RateControlled):
+    """RCR with a frozen threshold tau0."""
+
+    name = "threshold"
+    title = "Fixed threshold"
+    summary = "re-selects where drift exceeds a fixed tau0"
+
+    @property
+    def gain(self) -> float:
+        return 0.0

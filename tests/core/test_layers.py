@@ -1,0 +1,93 @@
+"""Who may import whom: a module imports only from rooms of a lower rank (or from its own room)."""
+
+from __future__ import annotations
+
+import ast
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).resolve().parents[2]
+RANKS = {
+    "rcr_core.errors": 0,
+    "rcr_core.settings": 1,
+    "rcr_core.edits": 1,
+    "rcr_core.attention_math": 1,
+    "rcr_core.control": 1,
+    "rcr_core.detector": 1,
+    "rcr_core.trace": 1,
+    "rcr_core.cost": 2,
+    "rcr_core.cache": 2,
+    "rcr_core.policies": 3,
+    "rcr_core.engine": 4,
+    "rcr_core.models": 5,
+    "rcr_core.captioning": 6,
+    "rcr_core.bundled": 7,
+    "rcr_core.bench": 7,
+    "rcr_core.console": 8,
+    "rcr_core.__main__": 9,
+    "viz": 10,
+    "app": 20,
+}
+OUTSIDE = {
+    "gradio": ("app",),
+    "plotly": ("viz", "app"),
+    "pandas": ("viz", "app"),
+    "transformers": (
+        "rcr_core.cache",
+        "rcr_core.engine",
+        "rcr_core.models",
+        "rcr_core.bundled",
+        "rcr_core.bench",
+    ),
+}
+
+
+def room(module: str) -> str:
+    parts = module.split(".")
+    return ".".join(parts[:2]) if parts[0] == "rcr_core" else parts[0]
+
+
+def module_name(path: Path) -> str:
+    return ".".join(path.relative_to(ROOT).with_suffix("").parts).removesuffix(".__init__")
+
+
+def imports(path: Path) -> list[str]:
+    """Every module that a file imports, wherever in the file it does."""
+    found = []
+    for node in ast.walk(ast.parse(path.read_text())):
+        if isinstance(node, ast.Import):
+            found += [alias.name for alias in node.names]
+        elif isinstance(node, ast.ImportFrom):
+            assert node.level == 0, f"{path}: relative import"
+            found.append(node.module)
+    return found
+
+
+SOURCES = [path for folder in ("rcr_core", "viz") for path in sorted((ROOT / folder).rglob("*.py"))] + [
+    ROOT / "app.py"
+]
+
+
+@pytest.mark.parametrize("path", SOURCES, ids=lambda path: str(path.relative_to(ROOT)))
+def test_a_module_imports_only_from_below(path):
+    own = room(module_name(path))
+    for name in imports(path):
+        if name.split(".")[0] not in ("rcr_core", "viz", "app"):
+            continue
+        other = room(name)
+        if other == own or other == "rcr_core":
+            continue
+        assert RANKS[other] < RANKS[own], f"{path} ({own}) must not import {name}"
+        if own == "viz":
+            assert other in ("rcr_core.trace", "rcr_core.errors"), (
+                f"{path}: viz sees only the trace, not {name}"
+            )
+
+
+@pytest.mark.parametrize("path", SOURCES, ids=lambda path: str(path.relative_to(ROOT)))
+def test_heavy_libraries_stay_in_their_rooms(path):
+    own = room(module_name(path))
+    for name in imports(path):
+        allowed = OUTSIDE.get(name.split(".")[0])
+        assert allowed is None or own in allowed, f"{path} must not import {name}"

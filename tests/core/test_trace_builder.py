@@ -1,0 +1,332 @@
+"""A trace grows step by step, its numbers are those of a calculation by hand, its geometry paints."""
+
+import threading
+from dataclasses import replace
+
+import numpy as np
+import pytest
+
+from rcr_core.errors import TraceError
+from rcr_core.trace import StepRecord, TraceBuilder, TraceMeta, VisualGeometry, read_trace, trace_bytes
+
+F32, I32, U8 = np.float32, np.int32, np.uint8
+LAYERS, HEADS, GROUPS, SELECT, PATCHES = 3, 2, 2, 2, 2
+
+
+def small_meta(**changes) -> TraceMeta:
+    """A model whose first layer keeps its whole prefix, on a prompt of T=10 with W=2."""
+    values = {
+        "model": "tiny",
+        "family": "llava",
+        "processor": "TinyProcessor",
+        "prompt": "Describe.",
+        "prompt_pieces": [],
+        "policy": "rcr",
+        "settings": {},
+        "image_size": [(20, 30)],
+        "prompt_length": 10,
+        "prefix_length": 8,
+        "window": 2,
+        "layers": LAYERS,
+        "kv_heads": HEADS,
+        "query_groups": GROUPS,
+        "head_dim": 4,
+        "select": SELECT,
+        "managed": [False, True, True],
+    }
+    return TraceMeta(**{**values, **changes})
+
+
+def geometry(**changes) -> VisualGeometry:
+    """The left and the right half of one image."""
+    values = {
+        "position": np.array([0, 1], I32),
+        "image": np.zeros(2, I32),
+        "frame": np.zeros(2, I32),
+        "level": np.zeros(2, I32),
+        "box": np.array([[0, 0, 0.5, 1], [0.5, 0, 1, 1]], F32),
+        "size": ((20, 30),),
+    }
+    return VisualGeometry(**{**values, **changes})
+
+
+def record(step: int, **changes) -> StepRecord:
+    """A step at which the whole-prefix layer holds rubbish where its selection would stand."""
+    selected = np.array([[[-1, 99], [-1, 99]], [[0, 1], [2, 3]], [[4, 5], [6, 7]]], I32)
+    values = {
+        "step": step,
+        "token": 10 + step,
+        "text": f"w{step}",
+        "logprob": -0.5,
+        "top_ids": np.array([1, 2, 3, 4, 5], I32),
+        "top_logprob": np.full(5, -1, F32),
+        "drift": np.full(LAYERS, step / 8, F32),
+        "tau": np.full(LAYERS, 0.03, F32),
+        "fire": np.zeros(LAYERS, U8),
+        "whole": np.array([1, 0, 0], U8),
+        "selected": selected,
+        "mass": np.full((LAYERS, 4), 0.25, F32),
+        "map_mean": np.full(PATCHES, step, U8),
+        "map_mean_scale": 0.5,
+        "map_layer": np.full((LAYERS, PATCHES), step, U8),
+        "map_layer_scale": np.ones(LAYERS, F32),
+        "missed_layer": np.zeros((LAYERS, PATCHES), U8),
+        "missed_layer_scale": np.ones(LAYERS, F32),
+        "seconds": 1.0 + step,
+    }
+    return StepRecord(**{**values, **changes})
+
+
+def built(*records: StepRecord, **meta) -> TraceBuilder:
+    builder = TraceBuilder(small_meta(**meta), geometry())
+    for item in records:
+        builder.append(item)
+    return builder
+
+
+# Building
+
+
+def test_before_the_first_step():
+    trace = built().snapshot()
+    assert (trace.steps, trace.text, trace.refresh_rate, trace.mean_drift, trace.tau_end) == (0, "", 0, 0, 0)
+    assert trace.staleness() is None
+    assert trace.map_layer.shape == (0, LAYERS, PATCHES) and trace.top_ids.shape == (0, 5)
+    assert read_trace(trace_bytes(trace)).steps == 0
+
+
+def test_appended_steps_stand_in_the_trace():
+    trace = built(record(0), record(1, text=None), record(2)).snapshot("stop token")
+    assert trace.tokens.tolist() == [10, 11, 12]
+    assert trace.meta.token_text == ("w0", None, "w2") and trace.text == "w0w2"
+    assert trace.drift.tolist() == [[0] * 3, [0.125] * 3, [0.25] * 3]
+    assert trace.map_mean.tolist() == [[0, 0], [1, 1], [2, 2]]
+    assert trace.map_mean_scale.tolist() == [0.5] * 3
+    assert trace.meta.stop_reason == "stop token"
+    assert trace.meta.timings == {"prefill": 1, "steps": [2, 3]}
+    assert trace.drift_exact is None
+
+
+def test_timings_of_the_caller_add_or_replace():
+    trace = built(record(0), record(1)).snapshot(timings={"prefill": 7, "load": 3})
+    assert trace.meta.timings == {"prefill": 7, "steps": [2], "load": 3}
+
+
+def test_each_selection_is_stored_once_in_order_of_use():
+    first, second = record(0).selected[1], record(0).selected[2]
+    third = np.array([[7, 6], [0, 1]], I32)
+    changed = np.stack([third, second, third])  # the first layer is whole, its row must not be stored
+    trace = built(record(0), record(1), record(2, selected=changed)).snapshot()
+    np.testing.assert_array_equal(trace.selected, [first, second, third])
+    assert trace.selected.dtype == np.uint16
+    assert trace.selected_row.tolist() == [[-1, 0, 1], [-1, 0, 1], [-1, 1, 2]]
+    assert trace.selection(0, 0) is None
+    np.testing.assert_array_equal(trace.selection(2, 2), third)
+    assert trace.selection(2, 2).dtype == np.int64
+
+
+def test_long_prefixes_take_wider_indices():
+    selected = np.full((LAYERS, HEADS, SELECT), 69_999, I32)
+    trace = built(record(0, selected=selected), prompt_length=70_002, prefix_length=70_000).snapshot()
+    assert trace.selected.dtype == np.uint32 and trace.selected.max() == 69_999
+    assert read_trace(trace_bytes(trace)).selected.max() == 69_999
+
+
+def test_an_empty_selection_is_a_selection():
+    nothing = np.zeros((LAYERS, HEADS, 0), I32)
+    trace = built(record(0, selected=nothing), record(1, selected=nothing), select=0).snapshot()
+    assert read_trace(trace_bytes(trace)).selection(1, 1).shape == (HEADS, 0)
+
+
+def test_fewer_than_five_top_tokens():
+    few = {"top_ids": np.array([1, 2], I32), "top_logprob": np.full(2, -1, F32)}
+    builder = built(record(0, **few))
+    with pytest.raises(TraceError, match="top_ids"):
+        builder.append(record(1))
+    builder.append(record(1, **few))
+    assert builder.snapshot().top_ids.shape == (2, 2)
+
+
+def test_a_snapshot_stays_while_the_run_goes_on():
+    """After several growths of the buffers, each early snapshot equals a run that ended there."""
+    records = [record(step, selected=(record(0).selected + step) % 8) for step in range(70)]
+    builder, early = built(), []
+    for item in records:
+        builder.append(item)
+        early.append(builder.snapshot())
+    for steps in (1, 16, 17, 33, 70):
+        assert trace_bytes(early[steps - 1]) == trace_bytes(built(*records[:steps]).snapshot())
+    assert early[5].steps == 6 and not early[5].drift.flags.writeable
+
+
+def test_a_record_array_may_be_reused_by_the_engine():
+    drift = np.zeros(LAYERS, F32)
+    builder = built(record(0, drift=drift))
+    drift[:] = 9
+    assert builder.snapshot().drift.tolist() == [[0, 0, 0]]
+
+
+def test_a_reader_beside_the_writer():
+    """Snapshots from a second thread are whole: valid traces whose steps never go back."""
+    builder, seen, failures = built(), [], []
+    done = threading.Event()
+
+    def read():
+        try:
+            while not done.is_set():
+                trace = builder.snapshot()
+                seen.append(trace.steps)
+                assert trace.tokens.tolist() == list(range(10, 10 + trace.steps))
+        except Exception as error:  # handed to the test's own thread
+            failures.append(error)
+
+    reader = threading.Thread(target=read)
+    reader.start()
+    for step in range(200):
+        builder.append(record(step))
+    done.set()
+    reader.join(10)
+    assert not failures and seen == sorted(seen)
+    assert builder.snapshot().steps == 200
+
+
+BAD_RECORDS = {
+    "step": ({"step": 3}, "expected the record of step 1, got that of step 3"),
+    "token": ({"token": -1}, "step 1: token must be a whole number"),
+    "text": ({"text": 3}, "text must be text"),
+    "seconds": ({"seconds": -1.0}, "seconds must be"),
+    "logprob": ({"logprob": float("nan")}, "logprob holds NaN"),
+    "shape": ({"drift": np.zeros(2, F32)}, r"drift must be float32 of shape \[3\], got float32 \[2\]"),
+    "dtype": ({"tau": np.zeros(LAYERS)}, "tau must be float32"),
+    "not an array": ({"mass": [[0.25] * 4] * LAYERS}, "mass must be float32"),
+    "NaN": ({"mass": np.full((LAYERS, 4), np.nan, F32)}, "mass holds NaN"),
+    "fire": ({"fire": np.full(LAYERS, 2, U8)}, "fire must be in"),
+    "selected shape": ({"selected": np.zeros((LAYERS, HEADS, 3), I32)}, "selected must be int32 of shape"),
+    "selected value": (
+        {"selected": np.full((LAYERS, HEADS, SELECT), 8, I32)},
+        r"selected must be in \[0, 7\]",
+    ),
+    "whole": ({"whole": np.zeros(LAYERS, bool)}, "whole must be uint8"),
+    "new diagnostic": ({"recall": np.zeros(LAYERS, F32)}, "recall must be given at every step"),
+    "map without scale": ({"map_full": np.zeros((LAYERS, PATCHES), U8)}, "go together"),
+}
+
+
+@pytest.mark.parametrize(("changes", "message"), BAD_RECORDS.values(), ids=BAD_RECORDS.keys())
+def test_a_bad_record_is_refused_and_changes_nothing(changes, message):
+    builder = built(record(0))
+    before = trace_bytes(builder.snapshot())
+    with pytest.raises(TraceError, match=message):
+        builder.append(replace(record(1), **changes))
+    assert trace_bytes(builder.snapshot()) == before
+    builder.append(record(1))
+    assert builder.snapshot().steps == 2
+
+
+def test_metadata_and_geometry_must_fit():
+    with pytest.raises(TraceError, match="images"):
+        TraceBuilder(small_meta(image_size=[(1, 1)]), geometry())
+    with pytest.raises(TraceError, match="patch_position"):
+        TraceBuilder(small_meta(), geometry(position=np.array([0, 10], I32)))
+    with pytest.raises(TraceError, match="PNG"):
+        TraceBuilder(small_meta(), geometry(), b"GIF89a")
+
+
+# Numbers of a trace
+
+
+def test_rate_drift_and_tau_count_decisions_only():
+    """Neither the prefill nor the unmanaged layer takes part: 1 of 4 fires, the mean is of 1, 2, 3, 6."""
+    trace = built(
+        record(0, fire=np.ones(3, U8), drift=np.full(3, 50, F32)),
+        record(1, fire=np.array([1, 1, 0], U8), drift=np.array([9, 1, 2], F32)),
+        record(2, drift=np.array([9, 3, 6], F32), tau=np.array([0.9, 0.5, 0.25], F32)),
+    ).snapshot()
+    assert trace.refresh_rate == 0.25
+    assert trace.mean_drift == 3
+    assert trace.tau_end == 0.25
+
+
+def test_no_managed_layer_means_no_rate():
+    trace = built(record(0), record(1), managed=[False] * 3).snapshot()
+    assert (trace.refresh_rate, trace.mean_drift, trace.tau_end) == (0, 0, 0)
+
+
+def test_staleness_by_hand():
+    """From step 1 to 2 to 3, layer 0 never changes, layer 1 changes one of four heads once, layer 2 all."""
+    top = np.zeros((4, LAYERS, HEADS * GROUPS), I32)
+    top[0] = 7  # the prefill, which is left out
+    top[3, 1, 2] = 5
+    top[:, 2] = np.arange(4)[:, None]
+    steps = [record(step, top_position=top[step]) for step in range(4)]
+    assert built(*steps).snapshot().staleness().tolist() == [1, 0.875, 0]
+    assert built(*steps[:2]).snapshot().staleness() is None
+    assert built(record(0), record(1), record(2)).snapshot().staleness() is None
+
+
+def test_geometry_comes_back_from_the_file():
+    trace = read_trace(trace_bytes(built().snapshot()))
+    for name in ("position", "image", "frame", "level", "box"):
+        np.testing.assert_array_equal(getattr(trace.geometry, name), getattr(geometry(), name))
+    assert trace.geometry.size == ((20, 30),)
+
+
+# Painting
+
+
+def test_paint_two_halves():
+    picture = geometry().paint([1, 3], shape=(2, 4))
+    assert picture.dtype == F32
+    assert picture.tolist() == [[1, 1, 3, 3], [1, 1, 3, 3]]
+
+
+def test_paint_means_overlaps_and_leaves_gaps():
+    boxes = np.array([[0, 0, 0.5, 0.5], [0.25, 0, 0.75, 0.5]], F32)
+    nan = np.nan
+    expected = [[2, 4, 6, nan], [2, 4, 6, nan], [nan] * 4, [nan] * 4]
+    np.testing.assert_array_equal(geometry(box=boxes).paint([2, 6], shape=(4, 4)), expected)
+
+
+def test_paint_weighs_by_area_where_boxes_are_smaller_than_pixels():
+    """One pixel over a quarter of value 8 and three quarters of value 4 shows 5."""
+    boxes = np.array([[0, 0, 0.25, 1], [0.25, 0, 1, 1]], F32)
+    assert geometry(box=boxes).paint([8, 4], shape=(1, 1)).tolist() == [[5]]
+
+
+def test_paint_chooses_image_frame_and_level():
+    place = geometry(level=np.array([0, 1], I32), box=np.array([[0, 0, 1, 1]] * 2, F32))
+    assert place.paint([1, 3], shape=(1, 1)).tolist() == [[2]]
+    assert place.paint([1, 3], level=1, shape=(1, 1)).tolist() == [[3]]
+    assert np.isnan(place.paint([1, 3], frame=1, shape=(2, 2))).all()
+    assert np.isnan(place.paint([1, 3], image=1, shape=(2, 2))).all()
+
+
+def test_paint_leaves_out_tokens_without_area_or_value():
+    boxes = np.array([[0, 0, 1, 1], [np.nan] * 4], F32)
+    assert geometry(box=boxes).paint([1, 3], shape=(1, 1)).tolist() == [[1]]
+    assert geometry(box=np.array([[0, 0, 1, 1]] * 2, F32)).paint([np.nan, 3], shape=(1, 1)).tolist() == [[3]]
+
+
+def test_a_grid_of_thirds_leaves_no_seam():
+    """Edges such as 1/3 are not exact in f32: no gap between neighbours, no bleeding into the next pixel."""
+    edge = np.arange(4) / 3
+    boxes = [[edge[x], edge[y], edge[x + 1], edge[y + 1]] for y in range(3) for x in range(3)]
+    count = np.zeros(9, I32)
+    place = geometry(
+        position=np.arange(9, dtype=I32), image=count, frame=count, level=count, box=np.array(boxes, F32)
+    )
+    picture = place.paint(np.arange(9), shape=(6, 6))
+    np.testing.assert_allclose(picture, np.arange(9).reshape(3, 3).repeat(2, 0).repeat(2, 1), atol=1e-5)
+    half = geometry(box=np.array([[0, 0, 1 / 3, 1]] * 2, F32)).paint([1, 1], shape=(1, 3))
+    np.testing.assert_array_equal(half, [[1, np.nan, np.nan]])
+
+
+def test_paint_refuses_the_wrong_number_of_values():
+    with pytest.raises(ValueError, match="value must have shape"):
+        geometry().paint([1, 2, 3])
+
+
+def test_geometry_without_visual_tokens_paints_nothing():
+    none = np.zeros(0, I32)
+    place = VisualGeometry(none, none, none, none, np.zeros((0, 4), F32), ())
+    assert np.isnan(place.paint([], shape=(2, 2))).all()
