@@ -65,9 +65,12 @@ class CaptionRun:
         self.captioner = captioner
         self.prompt = prompt
         self.request = request
-        self.policy = make_policy(request.policy, request.settings, Gate(request.edits), observe=True)
+        gate = Gate(request.edits)
+        self.policy = make_policy(request.policy, request.settings, gate, observe=True)
         self.session: Session | None = None
         self._check_edits()
+        prefix = prompt.length - min(request.settings.window, prompt.length)
+        gate.check(captioner.engine.shape.layers, prefix, request.settings.select)
         self._builder = TraceBuilder(self._meta(), prompt.geometry, prompt.image_png)
         self._stop = threading.Event()
         self._reason = ""
@@ -143,6 +146,7 @@ class CaptionRun:
         )
         shape = engine.shape
         window = min(settings.window, prompt.length)
+        managed = engine.managed_layers(prompt.length + self.request.max_new_tokens)
         return TraceMeta(
             model=loaded.name,
             family=loaded.family,
@@ -161,10 +165,18 @@ class CaptionRun:
             query_groups=shape.query_groups,
             head_dim=shape.head_dim,
             select=settings.select,
-            managed=engine.managed_layers(prompt.length + self.request.max_new_tokens),
-            notes=loaded.notes,
+            managed=managed,
+            notes=(*loaded.notes, *_passed_through(managed)),
             versions=_versions(),
         )
+
+
+def _passed_through(managed: tuple[bool, ...]) -> tuple[str, ...]:
+    count = len(managed) - sum(managed)
+    if not count:
+        return ()
+    which = "every layer" if count == len(managed) else f"{count} of {len(managed)} layers"
+    return (f"{which} attends within a sliding window and is passed through: no policy selects there",)
 
 
 def _versions() -> dict[str, str]:

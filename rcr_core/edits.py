@@ -70,7 +70,7 @@ class Gate:
                 raise EditError(f"index must be in [0, {prefix - 1}] (the prefix), got {edit.index}")
         if sum(edit.kind == "pin" for edit in self.edits) > select:
             raise EditError(f"at most {select} entries can be pinned (select)")
-        if prefix - sum(edit.kind == "ban" for edit in self.edits) < select:
+        if select < prefix and prefix - sum(edit.kind == "ban" for edit in self.edits) < select:
             raise EditError(f"too many bans: fewer than {select} prefix entries are left (select)")
 
     def begin_step(self, step: int) -> None:

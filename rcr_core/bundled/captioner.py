@@ -6,6 +6,7 @@ checkpoint.
 
 from __future__ import annotations
 
+from itertools import product
 from pathlib import Path
 
 import torch
@@ -19,7 +20,7 @@ from transformers import (
 )
 from transformers.models.qwen2_vl.image_processing_pil_qwen2_vl import Qwen2VLImageProcessorPil
 
-from rcr_core.bundled.scenes import CAPTION_PROMPT, CELL, make_scene
+from rcr_core.bundled.scenes import ATTRIBUTES, CAPTION_PROMPT, CELL, COLUMNS, ROWS, make_scene
 from rcr_core.models.image_only import image_only
 
 MODEL_FOLDER = Path(__file__).resolve().parents[2] / "assets" / "model"
@@ -79,11 +80,19 @@ def build_tokenizer() -> PreTrainedTokenizerFast:
 
 
 def _corpus():
+    """Text with every word of a scene. It fixes the token ids: it stays as it is while weights are kept."""
+    ask = "at the {} of the {} row? Answer with one word.".format
     for seed in range(2000):
         scene = make_scene(seed)
         yield scene.caption
-        for question in scene.questions():
-            yield f"{question.text}\n{question.answer}"
+        for thing in scene.objects:
+            for name in ATTRIBUTES:
+                yield f"What {name} is the object {ask(thing.column, thing.row)}"
+                yield f"\n{getattr(thing, name)}"
+        places = {(thing.row, thing.column) for thing in scene.objects}
+        for row, column in product(ROWS, COLUMNS):
+            yield f"Is there an object {ask(column, row)}"
+            yield "\nyes" if (row, column) in places else "\nno"
         yield f"system\n{SYSTEM}\nuser\nassistant\n{CAPTION_PROMPT}"
         yield from OTHER_PROMPTS
 

@@ -44,7 +44,7 @@ class SceneObject:
 
     @property
     def place(self) -> str:
-        return f"at the {self.column} of the {self.row} row"
+        return f"in the {self.row} row, at the {self.column}"
 
 
 @dataclass(frozen=True)
@@ -108,7 +108,7 @@ class Scene:
         for row in _PLACES[self.grid]:
             for column in _PLACES[self.grid]:
                 place = (ROWS[row], COLUMNS[column])
-                text = f"Is there an object at the {place[1]} of the {place[0]} row? Answer with one word."
+                text = f"Is there an object in the {place[0]} row, at the {place[1]}? Answer with one word."
                 asked.append(Question(text, "yes" if place in taken else "no", "presence", taken.get(place)))
         return asked
 

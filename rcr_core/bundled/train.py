@@ -32,7 +32,7 @@ from rcr_core.bundled.captioner import build_model, build_tokenizer, save_captio
 from rcr_core.bundled.checkpoint import load_state, save_state
 from rcr_core.bundled.evaluate import evaluate, format_report
 
-SAMPLES = {1: 96, 2: 48, 3: 32, 4: 20, 5: 14}  # scenes per batch: about equal token counts
+SAMPLES = {1: 48, 2: 24, 3: 16, 4: 12, 5: 9}
 VISION_GRIDS = (1, 2, 3, 4, 5)
 VISION_ODDS = (0.05, 0.25, 0.3, 0.2, 0.2)
 PASS_MARK = 0.85  # running accuracy of colours at which the curriculum goes up
@@ -70,16 +70,23 @@ class Trainer:
         self.state = Path(options.out) / "state.safetensors"
         self.state.parent.mkdir(parents=True, exist_ok=True)
         self.saved = self.told = time.monotonic()
+        self.left = options.stop_after or -1  # steps that this call may still take; -1 for any number
 
-    def run(self) -> None:
+    def run(self) -> bool:
+        """Train to the end, or for `--stop-after` steps. Returns whether the end was reached."""
         if self.state.exists():
             self._resume()
         if self.progress.phase == "vision":
             self._phase("vision", self.options.vision_steps, self._vision_loss)
+            if not self.left:
+                return False
             self.progress = Progress(phase="captioner", seconds=self.progress.seconds)
             self.optimizers = {}
         self._phase("captioner", self.options.captioner_steps, self._caption_loss)
+        if self.progress.step < self.options.captioner_steps:
+            return False
         save_captioner(self.model, self.tokenizer, Path(self.options.out) / "model")
+        return True
 
     def _resume(self) -> None:
         counters = load_state(self.state, {"model": self.model, "heads": self.heads}, {})
@@ -118,7 +125,7 @@ class Trainer:
             self._build_optimizers()
         self.model.train()
         begun = time.monotonic() - self.progress.seconds
-        while self.progress.step < steps:
+        while self.progress.step < steps and self.left:
             rate = _schedule(self.progress.step, steps)
             for optimizer in self.optimizers.values():
                 for group in optimizer.param_groups:
@@ -132,6 +139,7 @@ class Trainer:
                 optimizer.step()
                 optimizer.zero_grad(set_to_none=True)
             self.progress.step += 1
+            self.left -= 1
             self.progress.seconds = time.monotonic() - begun
             self._report(name, steps, loss)
         self._save()
@@ -162,7 +170,7 @@ class Trainer:
 
     def _vision_loss(self) -> torch.Tensor:
         grid = int(self._rng().choice(VISION_GRIDS, p=VISION_ODDS))
-        scenes = training_scenes(self.progress.step, SAMPLES[grid], grid)
+        scenes = training_scenes(self.progress.step, self.options.samples or SAMPLES[grid], grid)
         pixel_values, grid_thw = patches(scenes)
         labels = token_labels(scenes)
         seen = self.model.model.visual(
@@ -182,17 +190,17 @@ class Trainer:
         present = grid == 1 or rng.random() < 0.75
         if not present:
             grid = int(rng.integers(1, grid))
-        scenes = training_scenes(self.options.vision_steps + self.progress.step, SAMPLES[grid], grid)
-        batch = (self.maker.questions if rng.random() < 0.25 else self.maker.captions)(scenes, rng).to(
-            self.device
-        )
+        count = self.options.samples or SAMPLES[grid]
+        scenes = training_scenes(self.options.vision_steps + self.progress.step, count, grid)
+        asks = rng.random() < 0.25
+        batch = (self.maker.questions if asks else self.maker.captions)(scenes, rng).to(self.device)
         hidden = self.model.model(**batch.inputs, use_cache=False).last_hidden_state
         asked = batch.targets != IGNORE
         logits, target = self.model.lm_head(hidden[asked]).float(), batch.targets[asked]
         right = logits.argmax(-1) == target
         if present:
-            self._track("token", right.float().mean())
-            for name, ids in self._attribute_ids().items():
+            self._track("answer" if asks else "token", right.float().mean())
+            for name, ids in {} if asks else self._attribute_ids().items():
                 spoken = torch.isin(target, ids)
                 if spoken.any():
                     self._track(name, right[spoken].float().mean())
@@ -238,6 +246,8 @@ def main(argv: list[str] | None = None) -> None:
     parser.add_argument("--vision-steps", type=int, default=2400)
     parser.add_argument("--captioner-steps", type=int, default=6000)
     parser.add_argument("--lr", type=float, default=1.5e-3)
+    parser.add_argument("--samples", type=int, help="scenes per batch (default: by grid size)")
+    parser.add_argument("--stop-after", type=int, help="stop after this many steps; call again to go on")
     parser.add_argument("--seed", type=int, default=0)
     parser.add_argument("--device", default="cuda" if torch.cuda.is_available() else "cpu")
     parser.add_argument(
@@ -245,8 +255,7 @@ def main(argv: list[str] | None = None) -> None:
     )
     options = parser.parse_args(argv)
     trainer = Trainer(options)
-    trainer.run()
-    if options.evaluate:
+    if trainer.run() and options.evaluate:
         print(format_report(evaluate(Path(options.out) / "model", options.evaluate, options.device)))
 
 

@@ -20,7 +20,7 @@ def add_model(parser: argparse.ArgumentParser) -> None:
         metavar="ID_OR_PATH",
         help="a local folder or a hub id (default: the bundled captioner)",
     )
-    group.add_argument("--device", default="auto", help="auto, cpu, cuda, cuda:1, mps (default: auto)")
+    group.add_argument("--device", default="auto", help="auto, cpu, cuda or cuda:N (default: auto)")
     group.add_argument("--dtype", default="auto", help="auto, float32, bfloat16, float16 (default: auto)")
 
 

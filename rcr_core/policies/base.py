@@ -16,7 +16,7 @@ from rcr_core.attention_math import attend_slots, evicted_mass, logits_of, scale
 from rcr_core.cache.store import KVStore
 from rcr_core.detector import Sketch
 from rcr_core.edits import Gate
-from rcr_core.policies.diagnostics import Diagnosis, diagnose
+from rcr_core.policies.diagnostics import Diagnosis, diagnose, nothing_evicted
 from rcr_core.settings import Settings
 
 
@@ -77,7 +77,6 @@ class Policy:
         if self.keeps_all(layer, prefix):
             store.keep_all(window)
             return
-        self.gate.check(layer + 1, prefix, self.settings.select)
         score = self.score(layer, query, store, scale, window)
         if self.gate.edits:
             self._prior[layer] = score
@@ -115,6 +114,7 @@ class Policy:
             if self.observe:
                 self.show(layer, store, logits_of(scaled, store.live_keys()), self.no(scaled.device))
             return None
+        self.settle(layer, store)
         if self.gate.moved(layer):
             store.write(self._with_pins(layer, store))
         return self.attend(layer, scaled, store)
@@ -128,6 +128,14 @@ class Policy:
             everything = self.hybrid(layer, query, logits, store)
             self.show(layer, store, everything, self.drift_of(everything, store))
         return attend_slots(logits, store.live_values())
+
+    def settle(self, layer: int, store: KVStore) -> None:
+        """Carry out what an earlier step decided for this one."""
+
+    @property
+    def decision_bytes(self) -> int:
+        """Bytes that the policy keeps on the device to decide with, all layers together."""
+        return sum(sketch.resident_bytes for sketch in self.sketch.values()) if self.sketches else 0
 
     def end_step(self) -> None:
         """Called after the last layer of a step."""
@@ -199,8 +207,9 @@ class Policy:
         heads = store.prompt_k.shape[1]
         logits = logits_of(scaled_query(query[:, :, -1:].contiguous(), heads, scale), store.prompt_k[0])
         zero = self.no(logits.device)
+        found = nothing_evicted(logits, prefix) if self.settings.diagnostics else None
         self.views[layer] = LayerView(
-            logits[..., :prefix], logits[..., prefix:], None, zero, zero, zero, attended=False
+            logits[..., :prefix], logits[..., prefix:], None, zero, zero, zero, False, found
         )
 
 

@@ -35,13 +35,20 @@ class Diagnosis:
 
 
 def diagnose(query: Tensor, store: KVStore) -> Diagnosis:
-    """Full-cache attention of one step: scaled query [H, G, D]."""
-    kept = store.prefix if store.whole else store.selected.shape[1]
-    tail = logits_of(query, store.live_keys()[:, kept:])
-    exact = torch.cat((logits_of(query, store.prefix_k), tail), dim=-1)
-    probability = exact.softmax(-1).mean(1)
+    """Full-cache attention of one decode step: scaled query [H, G, D]."""
     if store.whole:
-        drift = torch.zeros((), device=query.device)
+        return nothing_evicted(logits_of(query, store.live_keys()), store.prefix)
+    tail = logits_of(query, store.live_keys()[:, store.selected.shape[1] :])
+    found = nothing_evicted(torch.cat((logits_of(query, store.prefix_k), tail), dim=-1), store.prefix)
+    found.drift_exact = evicted_mass(found.probability, store.selected, store.prefix)
+    return found
+
+
+def nothing_evicted(logits: Tensor, prefix: int) -> Diagnosis:
+    """The diagnosis where the whole prefix takes part: logits [H, G, Np + W + generated]."""
+    if prefix:
+        top = logits[..., :prefix].argmax(-1)
     else:
-        drift = evicted_mass(probability, store.selected, store.prefix)
-    return Diagnosis(drift, probability, exact[..., : store.prefix].argmax(-1), store.prefix)
+        top = torch.zeros(logits.shape[:2], dtype=torch.int64, device=logits.device)
+    zero = torch.zeros((), device=logits.device)
+    return Diagnosis(zero, logits.softmax(-1).mean(1), top, prefix)

@@ -48,6 +48,10 @@ class InfiniGen(PerStep):
         self.projection[layer] = partial_channels(queries, skew_of(queries), self.settings.channels)
         self.partial[layer] = (store.prefix_k.float() @ self.projection[layer]).transpose(1, 2).contiguous()
 
+    @property
+    def decision_bytes(self) -> int:
+        return sum(tensor.nbytes for tensor in (*self.partial.values(), *self.projection.values()))
+
     def select(self, layer: int, query: Tensor, store: KVStore) -> Tensor:
         # The first layer has none before it; it scores with its own query.
         guess = self.guess.pop(layer, query)

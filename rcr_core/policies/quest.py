@@ -22,6 +22,10 @@ class Quest(PerStep):
     def prepare(self, layer: int, query: Tensor, store: KVStore) -> None:
         self.pages[layer] = PageDigest.bounds(store.prefix_k, self.settings.page)
 
+    @property
+    def decision_bytes(self) -> int:
+        return sum(pages.resident_bytes for pages in self.pages.values())
+
     def select(self, layer: int, query: Tensor, store: KVStore) -> Tensor:
         pages = self.pages[layer]
         score = merge_heads(pages.scores(query).softmax(-1), self.settings.gqa)

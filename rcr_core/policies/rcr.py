@@ -54,9 +54,11 @@ class RateControlled(Bacon):
         if self.controller is not None:
             self.controller.end_step()
 
-    def attend(self, layer: int, query: Tensor, store: KVStore) -> Tensor:
+    def settle(self, layer: int, store: KVStore) -> None:
         if layer in self._pending:
             store.write(self._pending.pop(layer))
+
+    def attend(self, layer: int, query: Tensor, store: KVStore) -> Tensor:
         held = store.selected
         logits = logits_of(query, store.live_keys())  # (H, G, n)
         tail = logits[..., held.shape[1] :]

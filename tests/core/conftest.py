@@ -1,4 +1,4 @@
-"""Fixtures of the core's tests: no network, few threads, tiny checkpoints built once a session."""
+"""Fixtures of the core's tests: no network, few threads, tiny checkpoints built and loaded once a session."""
 
 import os
 from functools import cache
@@ -9,6 +9,7 @@ import pytest
 import torch
 import transformers
 
+from rcr_core.bundled.captioner import MODEL_FOLDER
 from rcr_core.models import load_model
 from tests.core.tiny import build_tiny
 
@@ -18,11 +19,25 @@ transformers.utils.logging.disable_progress_bar()
 
 @pytest.fixture(scope="session")
 def tiny(tmp_path_factory):
-    """`tiny(family)`: the folder of that family's tiny checkpoint; read-only, copy it to break it."""
-    return cache(lambda family: build_tiny(family, tmp_path_factory.mktemp("tiny") / family))
+    """`tiny(family, **text_config)`: the folder of a tiny checkpoint; read-only, copy it to break it."""
+
+    @cache
+    def folder(family: str, **overrides):
+        return build_tiny(family, tmp_path_factory.mktemp("tiny") / family, **overrides)
+
+    return folder
 
 
 @pytest.fixture(scope="session")
-def loaded(tiny):
-    """`loaded(family)`: that checkpoint as `load_model` gives it; shared, so leave it as it is."""
-    return cache(lambda family: load_model(tiny(family)))
+def load(tiny):
+    """`load(family, dtype="float32", **text_config)`: a tiny checkpoint, or "bundled", through the real path.
+
+    The model is shared by all tests, so leave it as it is.
+    """
+
+    @cache
+    def loaded(family: str, dtype: str = "float32", **overrides):
+        folder = MODEL_FOLDER if family == "bundled" else tiny(family, **overrides)
+        return load_model(folder, device="cpu", dtype=dtype)
+
+    return loaded

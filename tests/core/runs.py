@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 import torch
 from PIL import Image
 
+from rcr_core.captioning import Captioner
 from rcr_core.engine import Engine
 from rcr_core.models import LoadedModel, PreparedPrompt, prepare
 from rcr_core.policies import Policy
@@ -23,6 +26,11 @@ def picture(seed: int = 0, size: tuple[int, int] = (96, 128)) -> Image.Image:
 
 def prompt_for(loaded: LoadedModel, text: str = TEXT, seed: int = 0) -> PreparedPrompt:
     return prepare(loaded, [picture(seed)], text)
+
+
+def endless(loaded: LoadedModel) -> Captioner:
+    """A captioner that no token stops: tiny random models say a stop token early."""
+    return Captioner(replace(loaded, stop_ids=frozenset()))
 
 
 def tokens_of(engine: Engine, inputs: dict, policy: Policy, count: int) -> list[int]:

@@ -9,7 +9,6 @@ from transformers.masking_utils import sdpa_mask
 
 from rcr_core.engine import Engine
 from rcr_core.engine.attention import attend
-
 from rcr_core.policies import make_policy
 from rcr_core.settings import Settings
 from tests.core.runs import FAMILIES, generated, prompt_for

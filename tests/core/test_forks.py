@@ -7,14 +7,13 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from rcr_core.captioning import Captioner, CaptionRequest
+from rcr_core.captioning import CaptionRequest
 from rcr_core.edits import Edit
 from rcr_core.errors import EditError, SettingsError
-
 from rcr_core.policies import POLICIES
 from rcr_core.settings import Settings
 from rcr_core.trace import trace_bytes
-from tests.core.runs import prompt_for
+from tests.core.runs import endless, prompt_for
 
 SMALL = Settings(select=8, window=8, tau0=0.3)
 STEPS = 24
@@ -22,7 +21,7 @@ STEPS = 24
 
 @pytest.fixture(scope="module")
 def captioner(load):
-    return Captioner(load("qwen3_vl"))
+    return endless(load("qwen3_vl"))
 
 
 @pytest.fixture(scope="module")

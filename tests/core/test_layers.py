@@ -3,9 +3,13 @@
 from __future__ import annotations
 
 import ast
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
+
+import rcr_core
 
 ROOT = Path(__file__).resolve().parents[2]
 RANKS = {
@@ -23,10 +27,10 @@ RANKS = {
     "rcr_core.models": 5,
     "rcr_core.captioning": 6,
     "rcr_core.bundled": 7,
-    "rcr_core.bench": 7,
-    "rcr_core.console": 8,
-    "rcr_core.__main__": 9,
-    "viz": 10,
+    "rcr_core.bench": 8,
+    "rcr_core.console": 9,
+    "rcr_core.__main__": 10,
+    "viz": 11,
     "app": 20,
 }
 OUTSIDE = {
@@ -91,3 +95,16 @@ def test_heavy_libraries_stay_in_their_rooms(path):
     for name in imports(path):
         allowed = OUTSIDE.get(name.split(".")[0])
         assert allowed is None or own in allowed, f"{path} must not import {name}"
+
+
+def test_reading_a_trace_needs_neither_torch_nor_transformers():
+    code = "import sys, rcr_core, rcr_core.trace; print({'torch', 'transformers'} & set(sys.modules))"
+    done = subprocess.run([sys.executable, "-c", code], cwd=ROOT, capture_output=True, text=True, check=True)
+    assert done.stdout.strip() == "set()"
+
+
+def test_the_public_names_are_there():
+    for name in rcr_core.__all__:
+        assert getattr(rcr_core, name) is not None
+    with pytest.raises(AttributeError):
+        rcr_core.nothing  # noqa: B018

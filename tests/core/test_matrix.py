@@ -5,11 +5,10 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from rcr_core.captioning import Captioner, CaptionRequest
-
+from rcr_core.captioning import CaptionRequest
 from rcr_core.policies import POLICIES
 from rcr_core.settings import Settings
-from tests.core.runs import FAMILIES, prompt_for
+from tests.core.runs import FAMILIES, endless, prompt_for
 
 STEPS = 12
 
@@ -18,14 +17,16 @@ STEPS = 12
 @pytest.mark.parametrize("name", POLICIES)
 @pytest.mark.parametrize("family", [*FAMILIES, "bundled"])
 def test_every_policy_runs_and_reports(load, family, name, diagnostics):
-    captioner = Captioner(load(family))
+    captioner = endless(load(family))
     prompt = prompt_for(captioner.loaded)
     settings = Settings(select=8, window=8, candidates=16, page=4, channels=8, diagnostics=diagnostics)
     run = captioner.run(prompt, CaptionRequest(name, settings, max_new_tokens=STEPS))
     records = list(run)
     trace = run.trace()
     assert trace.steps == len(records)
-    assert trace.text == captioner.loaded.tokenizer.decode(trace.tokens.tolist(), skip_special_tokens=True)
+    # A last character that is still incomplete shows in `decode` only.
+    whole = captioner.loaded.tokenizer.decode(trace.tokens.tolist(), skip_special_tokens=True)
+    assert trace.text.rstrip("\ufffd") == whole.rstrip("\ufffd")
     np.testing.assert_allclose(trace.mass.sum(-1), 1.0, atol=1e-5)
     assert (trace.drift >= 0).all()
     assert (trace.drift <= 1).all()
@@ -42,7 +43,7 @@ def test_every_policy_runs_and_reports(load, family, name, diagnostics):
 
 @pytest.mark.parametrize("name", ["bacon", "rcr", "exact"])
 def test_the_detectors_drift_is_exact_at_full_rank(load, name):
-    captioner = Captioner(load("qwen2_vl"))
+    captioner = endless(load("qwen2_vl"))
     settings = Settings(select=8, window=8, rank=16, diagnostics=True)
     run = captioner.run(prompt_for(captioner.loaded), CaptionRequest(name, settings, max_new_tokens=STEPS))
     list(run)
@@ -52,7 +53,7 @@ def test_the_detectors_drift_is_exact_at_full_rank(load, name):
 
 
 def test_diagnostics_and_recording_do_not_change_the_text(load):
-    captioner = Captioner(load("qwen3_vl"))
+    captioner = endless(load("qwen3_vl"))
     prompt = prompt_for(captioner.loaded)
     tokens = []
     for diagnostics in (False, True):
@@ -64,7 +65,7 @@ def test_diagnostics_and_recording_do_not_change_the_text(load):
 
 def test_pictures_add_up_to_the_masses(load):
     """Two paths to one number: the map on patches and the mass on selected visual entries."""
-    captioner = Captioner(load("bundled"))
+    captioner = endless(load("bundled"))
     prompt = prompt_for(captioner.loaded)
     run = captioner.run(prompt, CaptionRequest("rcr", Settings(), max_new_tokens=STEPS))
     list(run)
@@ -75,7 +76,7 @@ def test_pictures_add_up_to_the_masses(load):
 
 
 def test_skipped_layers_keep_their_whole_prefix(load):
-    captioner = Captioner(load("qwen3_vl"))
+    captioner = endless(load("qwen3_vl"))
     settings = Settings(select=8, window=8, skip_layers=2, tau0=0.3)
     run = captioner.run(prompt_for(captioner.loaded), CaptionRequest("rcr", settings, max_new_tokens=STEPS))
     list(run)
@@ -87,7 +88,7 @@ def test_skipped_layers_keep_their_whole_prefix(load):
 
 def test_layers_with_a_binding_sliding_window_pass_through_and_are_reported(load):
     loaded = load("llava_next", sliding_window=16)
-    captioner = Captioner(loaded)
+    captioner = endless(loaded)
     prompt = prompt_for(loaded)
     run = captioner.run(prompt, CaptionRequest("rcr", Settings(select=8, window=8), max_new_tokens=STEPS))
     list(run)

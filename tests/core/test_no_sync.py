@@ -1,4 +1,4 @@
-"""A decode step of the masked path never waits for the host, and only the full-scan policies read the prefix."""
+"""A masked decode step never waits for the host, and only the full-scan policies read the prefix."""
 
 from __future__ import annotations
 
@@ -7,7 +7,6 @@ import torch
 from torch.utils._python_dispatch import TorchDispatchMode
 
 from rcr_core.engine import Engine
-
 from rcr_core.policies import POLICIES, make_policy
 from rcr_core.settings import Settings
 from tests.core.runs import FAMILIES, prompt_for

@@ -1,17 +1,19 @@
-"""Whole runs of RCR: masked equals branch, its limits are other policies, and runs do not disturb each other."""
+"""Whole runs of RCR: masked equals branch, its limits are other policies, runs leave each other alone."""
 
 from __future__ import annotations
+
+from dataclasses import replace
 
 import pytest
 import torch
 
-from rcr_core.captioning import Captioner, CaptionRequest
+from rcr_core.captioning import CaptionRequest
 from rcr_core.engine import Engine
 from rcr_core.models import prepare
 from rcr_core.policies import POLICIES, make_policy
 from rcr_core.settings import Settings
 from rcr_core.trace import trace_bytes
-from tests.core.runs import FAMILIES, TEXT, generated, prompt_for, tokens_of
+from tests.core.runs import FAMILIES, TEXT, endless, generated, prompt_for, tokens_of
 
 SMALL = Settings(select=8, window=8, candidates=16)
 
@@ -116,9 +118,7 @@ def test_two_interleaved_runs_keep_their_tokens(load, family):
     prompts = [prompt_for(loaded), prepare(loaded, [], "What is in the picture?")]
     alone = [tokens_of(engine, p.inputs, make_policy("rcr", SMALL), 20) for p in prompts]
     streams = [engine.stream(p.inputs, make_policy("rcr", SMALL), 20) for p in prompts]
-    together = None
-    for together in zip(*streams, strict=True):
-        pass
+    together = list(zip(*streams, strict=True))[-1]
     assert [session.tokens for session in together] == alone
     assert alone[0] != alone[1]
 
@@ -149,7 +149,7 @@ def test_prompts_of_one_window_and_window_plus_slots(qwen, name, length):
     """1, W, W + S tokens and more: short prompts keep everything, longer ones select."""
     ids = torch.arange(20, 20 + length)[None]
     engine = Engine(qwen.model)
-    policy = make_policy(name, SMALL, observe=True)
+    policy = make_policy(name, replace(SMALL, diagnostics=True), observe=True)
     if policy.rehearses:
         engine.rehearse({"input_ids": ids}, policy, 6, frozenset())
     tokens = tokens_of(engine, {"input_ids": ids}, policy, 6)
@@ -161,7 +161,7 @@ def test_prompts_of_one_window_and_window_plus_slots(qwen, name, length):
 
 @pytest.mark.parametrize("count", [0, 1])
 def test_no_or_one_new_token(qwen, count):
-    run = Captioner(qwen).run(prompt_for(qwen), CaptionRequest(settings=SMALL, max_new_tokens=count))
+    run = endless(qwen).run(prompt_for(qwen), CaptionRequest(settings=SMALL, max_new_tokens=count))
     assert len(list(run)) == count
     trace = run.trace()
     assert trace.steps == count
@@ -171,7 +171,7 @@ def test_no_or_one_new_token(qwen, count):
 
 
 def test_stop_in_mid_run_leaves_a_valid_trace(qwen):
-    run = Captioner(qwen).run(prompt_for(qwen), CaptionRequest(settings=SMALL, max_new_tokens=30))
+    run = endless(qwen).run(prompt_for(qwen), CaptionRequest(settings=SMALL, max_new_tokens=30))
     for record in run:
         if record.step == 6:
             run.stop()
@@ -181,6 +181,6 @@ def test_stop_in_mid_run_leaves_a_valid_trace(qwen):
 
 
 def test_a_prompt_of_text_only_has_a_trace_without_patches(qwen):
-    run = Captioner(qwen).run(prepare(qwen, [], TEXT), CaptionRequest(settings=SMALL, max_new_tokens=4))
+    run = endless(qwen).run(prepare(qwen, [], TEXT), CaptionRequest(settings=SMALL, max_new_tokens=4))
     list(run)
     assert run.trace().patch_position.shape == (0,)
