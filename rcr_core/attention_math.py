@@ -18,7 +18,7 @@ def window_attention(query: Tensor, key: Tensor, window: int, scale: float) -> T
     heads, length, depth = key.shape[1:]
     groups = query.shape[1] // heads
     rows = query[0, :, -window:].reshape(heads, groups * window, depth)
-    logits = (rows @ key[0].transpose(-1, -2)).float().mul_(scale)  # (H, G*W, T)
+    logits = (rows.float() @ key[0].float().transpose(-1, -2)).mul_(scale)  # (H, G*W, T)
     logits = logits.view(heads, groups, window, length)
     ahead = torch.ones(window, window, dtype=torch.bool, device=key.device).triu(1)
     logits[..., length - window :].masked_fill_(ahead, float("-inf"))
@@ -47,7 +47,7 @@ def evicted_mass(probability: Tensor, selected: Tensor, prefix: int) -> Tensor:
     [0, 1].
     """
     kept = probability.gather(1, selected).sum()
-    return (probability[:, :prefix].sum() - kept).clamp_(min=0.0) / probability.shape[0]
+    return ((probability[:, :prefix].sum() - kept) / probability.shape[0]).clamp_(0.0, 1.0)
 
 
 def attend_slots(logits: Tensor, values: Tensor) -> Tensor:
@@ -58,7 +58,13 @@ def attend_slots(logits: Tensor, values: Tensor) -> Tensor:
 
 
 def top_sorted(score: Tensor, count: int) -> Tensor:
-    """Indices of the `count` largest scores of each row, in ascending order of index: [H, X] -> int64 [H,
-    count].
+    """Indices of the `count` largest scores of each row, ascending: [H, X] -> int64 [H, count].
+
+    Ties go to the lower index. (`topk` alone breaks them anyhow, a stable sort of long rows is far slower.)
     """
-    return score.topk(count, dim=-1).indices.sort(-1).values
+    last = score.topk(count, dim=-1).values[:, -1:]
+    above, tied = score > last, score == last
+    room = count - above.sum(-1, keepdim=True)
+    chosen = above | (tied & (tied.cumsum(-1) <= room))
+    index = torch.arange(score.shape[-1], device=score.device).expand_as(score)
+    return index.masked_fill(~chosen, score.shape[-1]).topk(count, dim=-1, largest=False).values

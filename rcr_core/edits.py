@@ -36,6 +36,10 @@ class Edit:
     def __post_init__(self):
         if self.kind not in KINDS:
             raise EditError(f"unknown edit {self.kind!r}", f"known edits: {', '.join(KINDS)}")
+        for name in ("step", "layer", "until", "index"):
+            value = getattr(self, name)
+            if value is not None and (not isinstance(value, int) or isinstance(value, bool)):
+                raise EditError(f"{name} must be a whole number, got {value!r}")
         if self.step < 1:
             raise EditError(f"an edit needs a step of at least 1, got {self.step}", "step 0 is the prefill")
         if self.until is not None and (self.until < self.step or self.kind not in ("refresh", "hold")):
@@ -68,10 +72,12 @@ class Gate:
                 raise EditError(f"layer must be in [0, {layers - 1}], got {edit.layer}")
             if edit.index is not None and edit.index >= prefix:
                 raise EditError(f"index must be in [0, {prefix - 1}] (the prefix), got {edit.index}")
-        if sum(edit.kind == "pin" for edit in self.edits) > select:
-            raise EditError(f"at most {select} entries can be pinned (select)")
-        if select < prefix and prefix - sum(edit.kind == "ban" for edit in self.edits) < select:
-            raise EditError(f"too many bans: fewer than {select} prefix entries are left (select)")
+        for layer in range(layers):
+            pinned, banned = (len({e.index for e in self._of(layer, kind)}) for kind in ("pin", "ban"))
+            if pinned > select:
+                raise EditError(f"at most {select} entries of a layer can be pinned (select)")
+            if select < prefix and prefix - banned < select:
+                raise EditError(f"too many bans: fewer than {select} prefix entries are left (select)")
 
     def begin_step(self, step: int) -> None:
         self.step = step

@@ -87,6 +87,11 @@ class Settings:
         return cls(**values)
 
 
+def range_text(low: float, high: float) -> str:
+    """A range for people: whole numbers in full, others short."""
+    return "[" + ", ".join(str(end) if isinstance(end, int) else f"{end:g}" for end in (low, high)) + "]"
+
+
 def _check(spec, value: Any) -> None:
     if "options" in spec.metadata:
         if value not in spec.metadata["options"]:
@@ -97,6 +102,6 @@ def _check(spec, value: Any) -> None:
         low, high = spec.metadata["low"], spec.metadata["high"]
         kind, name = (Integral, "a whole number") if isinstance(spec.default, int) else (Real, "a number")
         if not isinstance(value, kind) or isinstance(value, bool) or not low <= value <= high:
-            raise SettingsError(f"{spec.name} must be {name} in [{low:g}, {high:g}], got {value!r}")
+            raise SettingsError(f"{spec.name} must be {name} in {range_text(low, high)}, got {value!r}")
     elif not isinstance(value, bool):
         raise SettingsError(f"{spec.name} must be true or false, got {value!r}")

@@ -41,6 +41,8 @@ class KVStore(CacheLayerMixin):
             self.prompt_k, self.prompt_v, self.is_initialized = key_states, value_states, True
             return key_states, value_states
         at, self.live = self.live, self.live + key_states.shape[-2]
+        if self.live > self.keys.shape[2]:
+            raise IndexError(f"a store with room for {self.room} generated tokens was given more")
         self.keys[:, :, at : self.live] = key_states
         self.values[:, :, at : self.live] = value_states
         return self.keys[:, :, : self.live], self.values[:, :, : self.live]

@@ -9,7 +9,7 @@ from rcr_core.bundled.captioner import MODEL_FOLDER
 from rcr_core.edits import KINDS, Edit
 from rcr_core.errors import EditError
 from rcr_core.policies import POLICIES
-from rcr_core.settings import Settings
+from rcr_core.settings import Settings, range_text
 
 
 def add_model(parser: argparse.ArgumentParser) -> None:
@@ -40,7 +40,7 @@ def add_settings(parser: argparse.ArgumentParser) -> None:
             text = f"{meta['help']}: {' or '.join(meta['options'])} (default: {spec.default})"
             group.add_argument(flag, default=spec.default, metavar="NAME", help=text)
         elif "low" in meta:
-            text = f"{meta['help']}, in [{meta['low']:g}, {meta['high']:g}] (default: {spec.default:g})"
+            text = f"{meta['help']}, in {range_text(meta['low'], meta['high'])} (default: {spec.default:g})"
             kind = int if isinstance(spec.default, int) else float
             group.add_argument(flag, type=kind, default=spec.default, metavar="X", help=text)
         else:

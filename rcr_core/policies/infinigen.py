@@ -10,7 +10,7 @@ from __future__ import annotations
 import torch
 from torch import Tensor
 
-from rcr_core.attention_math import top_sorted
+from rcr_core.attention_math import logits_of, merge_heads, top_sorted
 from rcr_core.cache.store import KVStore
 from rcr_core.policies.per_step import PerStep
 
@@ -55,5 +55,10 @@ class InfiniGen(PerStep):
     def select(self, layer: int, query: Tensor, store: KVStore) -> Tensor:
         # The first layer has none before it; it scores with its own query.
         guess = self.guess.pop(layer, query)
-        logits = torch.bmm(torch.bmm(guess, self.projection[layer]), self.partial[layer])  # (H, G, Np)
-        return top_sorted(self.biased(layer, logits.softmax(-1).sum(1), store), store.selected.shape[1])
+        kept = store.selected.shape[1]
+        prefix = torch.bmm(torch.bmm(guess, self.projection[layer]), self.partial[layer])  # (H, G, Np)
+        # Window and generated keys are at hand; with them a query head weighs as much as in attention.
+        tail = logits_of(guess, store.live_keys()[:, kept:])
+        share = torch.cat((prefix, tail), dim=-1).softmax(-1)[..., : store.prefix]
+        score = merge_heads(share, self.settings.gqa)
+        return top_sorted(self.biased(layer, score, store), kept)

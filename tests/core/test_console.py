@@ -104,7 +104,7 @@ BAD = {
     "missing image": (lambda f: ["caption", f / "no.png"], "no.png"),
     "broken image": (lambda f: ["caption", broken_image(f)], "broken.png"),
     "extreme aspect ratio": (lambda f: ["caption", thin_image(f)], "3000"),
-    "not an image": (lambda f: ["caption", Path(__file__)], "image"),
+    "not an image": (lambda f: ["caption", Path(__file__)], "not a picture"),
     "missing model": (lambda f: ["caption", EXAMPLE, "--model", f / "nowhere"], "nowhere"),
     "folder that is no model": (lambda f: ["caption", EXAMPLE, "--model", f], "config.json"),
     "text-only model": (lambda f: ["caption", EXAMPLE, "--model", text_only_model(f)], "image"),

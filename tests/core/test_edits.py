@@ -161,7 +161,7 @@ def test_tau_and_rho_are_set_once_at_their_step():
         ((Edit("refresh", 1, layer=4),), r"layer must be in \[0, 3\], got 4"),
         ((Edit("hold", 1, layer=-1),), r"layer must be in \[0, 3\], got -1"),
         ((Edit("pin", 1, index=10),), r"index must be in \[0, 9\]"),
-        (tuple(Edit("pin", 1, index=at) for at in range(4)), "at most 3 entries can be pinned"),
+        (tuple(Edit("pin", 1, index=at) for at in range(4)), "at most 3 entries of a layer can be pinned"),
         (tuple(Edit("ban", 1, index=at) for at in range(8)), "too many bans"),
     ],
 )

@@ -89,7 +89,7 @@ def test_parts_say_which_words_speak_of_which_object():
 def test_questions_are_answered_by_the_scene():
     scene = make_scene(7)
     for question in scene.questions():
-        column, row = re.search(r"at the (.+) of the (\w+) row", question.text).groups()
+        row, column = re.search(r"in the (\w+) row, at the ([^?]+)\?", question.text).groups()
         here = [thing for thing in scene.objects if (thing.row, thing.column) == (row, column)]
         if question.kind == "presence":
             assert question.answer == ("yes" if here else "no")
