@@ -40,14 +40,15 @@ def merge_heads(probability: Tensor, how: str) -> Tensor:
     return probability.amax(1) if how == "max" else probability.mean(1)
 
 
-def evicted_mass(probability: Tensor, selected: Tensor, prefix: int) -> Tensor:
-    """Drift: the attention mass on prefix entries that are not kept, averaged over KV heads.
+def evicted_mass(probability: Tensor, selected: Tensor, prefix: int, groups: int = 1) -> Tensor:
+    """Drift: the attention mass on prefix entries that are not kept, averaged over all query heads.
 
-    probability [H, Np + W + generated] (mean over the query heads of a KV head), selected [H, S] -> scalar in
-    [0, 1].
+    probability [H, Np + W + generated], summed over `groups` query heads (1: their mean), selected [H, S] ->
+    scalar in [0, 1].
     """
     kept = probability.gather(1, selected).sum()
-    return ((probability[:, :prefix].sum() - kept) / probability.shape[0]).clamp_(0.0, 1.0)
+    evicted = probability[:, :prefix].sum() - kept
+    return (evicted / (probability.shape[0] * groups)).clamp_(0.0, 1.0)
 
 
 def attend_slots(logits: Tensor, values: Tensor) -> Tensor:

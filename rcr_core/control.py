@@ -1,7 +1,7 @@
 """The rate controller: one threshold tau per run, steered so that a fraction rho of layer-steps refresh.
 
-tau <- tau * exp(gain * (f - rho)) with f = 1 where a layer refreshed (paper, "Rate control"). Kept as log tau
-in float64 (float32 where the device has none), on the device: a decision never waits for the host.
+tau <- tau * exp(gain * (f - rho)) with f = 1 where a layer refreshed (paper, "Rate control"). In float64
+(float32 where the device has none) and on the device: a decision never waits for the host.
 """
 
 from __future__ import annotations
@@ -26,22 +26,19 @@ class RateController:
         self.gain = gain
         self.update = update
         dtype = torch.float32 if device.type == "mps" else torch.float64
-        self.log_tau = torch.tensor(math.log(tau0), dtype=dtype, device=device)
-        self.tau = self.log_tau.exp()
+        self.tau = torch.tensor(tau0, dtype=dtype, device=device)
         self.set_rho(rho)
         self._fired: list[Tensor] = []
 
     def set_rho(self, rho: float) -> None:
         """Steer towards another rate from here on."""
         self.rho = rho
-        like = {"dtype": self.log_tau.dtype, "device": self.log_tau.device}
-        self._up = torch.tensor(self.gain * (1.0 - rho), **like)
-        self._down = torch.tensor(-self.gain * rho, **like)
+        self._up = torch.full_like(self.tau, math.exp(self.gain * (1.0 - rho)))
+        self._down = torch.full_like(self.tau, math.exp(-self.gain * rho))
 
     def set_tau(self, tau: float) -> None:
         """Start again from another threshold."""
-        self.log_tau.fill_(math.log(tau))
-        self.tau = self.log_tau.exp()
+        self.tau = torch.full_like(self.tau, tau)
 
     def exceeded(self, drift: Tensor) -> Tensor:
         """Whether a drift asks for a refresh: scalar bool. Strict, so that no drift never fires."""
@@ -54,19 +51,14 @@ class RateController:
         if self.update == "step":
             self._fired.append(fire)
             return
-        self._move(torch.where(fire.to(self.log_tau.device), self._up, self._down))
+        self._scale(torch.where(fire.to(self.tau.device), self._up, self._down))
 
     def end_step(self) -> None:
         """With `update="step"` tau moves here."""
         if self._fired:
-            share = (
-                torch.stack([fire.to(self.log_tau.device) for fire in self._fired])
-                .to(self.log_tau.dtype)
-                .mean()
-            )
-            self._move(self.gain * (share - self.rho))
+            share = torch.stack([fire.to(self.tau.device) for fire in self._fired]).to(self.tau.dtype).mean()
+            self._scale((self.gain * (share - self.rho)).exp())
             self._fired = []
 
-    def _move(self, by: Tensor) -> None:
-        self.log_tau = (self.log_tau + by).clamp_(math.log(TAU_LIMITS[0]), math.log(TAU_LIMITS[1]))
-        self.tau = self.log_tau.exp()
+    def _scale(self, by: Tensor) -> None:
+        self.tau = (self.tau * by).clamp_(*TAU_LIMITS)

@@ -36,6 +36,8 @@ SAMPLES = {1: 48, 2: 24, 3: 16, 4: 12, 5: 9}
 VISION_GRIDS = (1, 2, 3, 4, 5)
 VISION_ODDS = (0.05, 0.25, 0.3, 0.2, 0.2)
 PASS_MARK = 0.85  # running accuracy of colours at which the curriculum goes up
+ANSWER_MARK = 0.93  # the same for answers; half of their tokens are the easy end of the turn
+QUESTION_SHARE = 0.4  # of the batches
 MUON_SHARE = 2.5  # Muon's learning rate over AdamW's
 SAVE_EVERY = 180.0  # seconds
 
@@ -46,7 +48,8 @@ class Progress:
 
     phase: str = "vision"
     step: int = 0
-    grid: int = 1
+    grid: int = 1  # of the captions
+    question_grid: int = 1
     accuracy: dict[str, float] = field(default_factory=dict)
     seconds: float = 0.0
 
@@ -148,10 +151,11 @@ class Trainer:
         now = time.monotonic()
         if now - self.told > 20:
             self.told = now
-            scores = " ".join(f"{key} {value:.3f}" for key, value in sorted(self.progress.accuracy.items()))
+            at = self.progress
+            scores = " ".join(f"{key} {value:.3f}" for key, value in sorted(at.accuracy.items()))
+            stage = f"grid {at.grid}/{at.question_grid}"
             print(
-                f"{name} {self.progress.step}/{steps} {self.progress.seconds:.0f}s grid {self.progress.grid} "
-                f"loss {loss.item():.4f} {scores}",
+                f"{name} {at.step}/{steps} {at.seconds:.0f}s {stage} loss {loss.item():.4f} {scores}",
                 flush=True,
             )
         if now - self.saved > SAVE_EVERY:
@@ -186,13 +190,14 @@ class Trainer:
         return loss
 
     def _caption_loss(self) -> torch.Tensor:
-        rng, grid = self._rng(), self.progress.grid
+        rng = self._rng()
+        asks = rng.random() < QUESTION_SHARE
+        grid = self.progress.question_grid if asks else self.progress.grid
         present = grid == 1 or rng.random() < 0.75
         if not present:
             grid = int(rng.integers(1, grid))
         count = self.options.samples or SAMPLES[grid]
         scenes = training_scenes(self.options.vision_steps + self.progress.step, count, grid)
-        asks = rng.random() < 0.25
         batch = (self.maker.questions if asks else self.maker.captions)(scenes, rng).to(self.device)
         hidden = self.model.model(**batch.inputs, use_cache=False).last_hidden_state
         asked = batch.targets != IGNORE
@@ -222,10 +227,16 @@ class Trainer:
         self.progress.accuracy[name] = value if old is None else 0.9 * old + 0.1 * value
 
     def _promote(self) -> None:
-        if self.progress.grid < 5 and self.progress.accuracy.get("colour", 0.0) > PASS_MARK:
-            print(f"step {self.progress.step}: grid {self.progress.grid} is read, going up", flush=True)
-            self.progress.grid += 1
-            self.progress.accuracy = {}
+        """Go up a grid size where the present one is read: captions by colours, questions by answers."""
+        progress = self.progress
+        if progress.grid < 5 and progress.accuracy.get("colour", 0.0) > PASS_MARK:
+            progress.grid += 1
+            progress.accuracy = {key: value for key, value in progress.accuracy.items() if key == "answer"}
+            print(f"step {progress.step}: captions go up to grid {progress.grid}", flush=True)
+        if progress.question_grid < 5 and progress.accuracy.get("answer", 0.0) > ANSWER_MARK:
+            progress.question_grid += 1
+            progress.accuracy.pop("answer")
+            print(f"step {progress.step}: questions go up to grid {progress.question_grid}", flush=True)
 
 
 def _is_hidden_matrix(name: str, parameter: torch.Tensor) -> bool:

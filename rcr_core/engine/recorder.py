@@ -58,15 +58,13 @@ class Recorder:
     def _attention(self, views: dict[int, LayerView]) -> dict[str, Tensor]:
         """Masses and maps of the managed layers (M of them), from their logits."""
         ordered = [views[layer] for layer in sorted(views)]
-        prefix = ordered[0].prefix_logits.shape[-1]
-        logits = torch.stack([torch.cat((v.prefix_logits, v.tail_logits), dim=-1) for v in ordered])
-        full = logits.softmax(-1)  # (M, H, G, Np + W + generated)
+        prefix = ordered[0].prefix
+        full = torch.stack([view.logits for view in ordered]).softmax(-1)  # (M, H, G, Np + W + generated)
         kept = full * self._kept(ordered, full, prefix).unsqueeze(2)
         used = (kept / kept.sum(-1, keepdim=True).clamp_min(1e-30)).mean((1, 2))  # (M, X)
-        missed = (full - kept)[..., :prefix].mean((1, 2))  # (M, Np)
         # The last W prompt tokens are never evicted, so they miss nothing.
-        missed = torch.nn.functional.pad(missed, (0, self.prompt - prefix))
-        maps = torch.cat((used[:, : self.prompt], missed))[:, self.position]  # (2M, P)
+        missed = (full - kept).mean((1, 2))
+        maps = torch.cat((used, missed))[:, self.position]  # (2M, P)
         maps = torch.cat((maps[: len(ordered)].mean(0, keepdim=True), maps))  # the first row is the mean
         pixels, scale = quantised(maps)
         shared = {
@@ -74,8 +72,8 @@ class Recorder:
             "scale": scale,
             "mass": used @ self._kind_columns(used.shape[-1], prefix, used.device),
             "drift": torch.stack([view.drift for view in ordered]),
-            "tau": torch.stack([view.tau.float() for view in ordered]),
-            "fire": torch.stack([view.fire.float() for view in ordered]),
+            "tau": torch.stack([view.tau for view in ordered]).float(),
+            "fire": torch.stack([view.fire for view in ordered]).float(),
         }
         chosen = [view.selected for view in ordered if view.selected is not None]
         if chosen:
@@ -86,10 +84,11 @@ class Recorder:
     def _kept(views: list[LayerView], full: Tensor, prefix: int) -> Tensor:
         """1 where an entry takes part in attention, 0 where it is evicted: [M, H, X]."""
         mask = full.new_ones(full.shape[0], full.shape[1], full.shape[-1])
-        for row, view in enumerate(views):
-            if view.selected is not None and view.attended:
-                mask[row, :, :prefix] = 0.0
-                mask[row].scatter_(1, view.selected, 1.0)
+        chosen = [view.selected for view in views if view.selected is not None and view.attended]
+        if chosen:
+            evicting = mask[-len(chosen) :]  # layers that keep everything are the first ones
+            evicting[..., :prefix] = 0.0
+            evicting.scatter_(2, torch.stack(chosen), 1.0)
         return mask
 
     def _kind_columns(self, width: int, prefix: int, device: torch.device) -> Tensor:

@@ -24,14 +24,14 @@ from rcr_core.settings import Settings
 class LayerView:
     """What one layer saw at one step, on the device; the recorder turns the views of a step into a record.
 
-    prefix_logits float32 [H, G, Np]: best known logits of the prefix (exact where they were read, else the
-    sketch's); tail_logits float32 [H, G, W + generated]; selected int64 [H, S] after the decision, or None
-    (whole prefix kept); drift, tau, fire: scalars; attended: False at prefill, where the whole prompt takes
-    part whatever is selected.
+    logits float32 [H, G, Np + W + generated]: best known logits of everything (exact where keys were read,
+    else the sketch's), the first `prefix` of them of the prefix; selected int64 [H, S] after the decision, or
+    None (whole prefix kept); drift, tau, fire: scalars; attended: False at prefill, where the whole prompt
+    takes part whatever is selected.
     """
 
-    prefix_logits: Tensor
-    tail_logits: Tensor
+    logits: Tensor
+    prefix: int
     selected: Tensor | None
     drift: Tensor
     tau: Tensor
@@ -160,7 +160,8 @@ class Policy:
 
     def drift_of(self, everything: Tensor, store: KVStore) -> Tensor:
         """Drift of the present selection, from logits of everything [H, G, Np + W + generated]: scalar."""
-        return evicted_mass(everything.softmax(-1).mean(1), store.selected, store.prefix)
+        total = everything.softmax(-1).sum(1)
+        return evicted_mass(total, store.selected, store.prefix, everything.shape[1])
 
     def show(
         self,
@@ -174,8 +175,8 @@ class Policy:
         """Keep a layer's view of this step; call it after the decision, `drift` being that of before."""
         zero = self.no(drift.device)
         self.views[layer] = LayerView(
-            prefix_logits=everything[..., : store.prefix],
-            tail_logits=everything[..., store.prefix :],
+            logits=everything,
+            prefix=store.prefix,
             selected=store.selected,
             drift=drift,
             tau=zero if tau is None else tau,
@@ -208,9 +209,7 @@ class Policy:
         logits = logits_of(scaled_query(query[:, :, -1:].contiguous(), heads, scale), store.prompt_k[0])
         zero = self.no(logits.device)
         found = nothing_evicted(logits, prefix) if self.settings.diagnostics else None
-        self.views[layer] = LayerView(
-            logits[..., :prefix], logits[..., prefix:], None, zero, zero, zero, False, found
-        )
+        self.views[layer] = LayerView(logits, prefix, None, zero, zero, zero, False, found)
 
 
 def spread(index: Tensor, like: Tensor) -> Tensor:

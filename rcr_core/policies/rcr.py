@@ -5,7 +5,7 @@ from __future__ import annotations
 import torch
 from torch import Tensor
 
-from rcr_core.attention_math import attend_slots, evicted_mass, logits_of, merge_heads
+from rcr_core.attention_math import attend_slots, evicted_mass, logits_of
 from rcr_core.cache.store import KVStore
 from rcr_core.control import RateController
 from rcr_core.policies.bacon import Bacon
@@ -61,47 +61,50 @@ class RateControlled(Bacon):
     def attend(self, layer: int, query: Tensor, store: KVStore) -> Tensor:
         held = store.selected
         logits = logits_of(query, store.live_keys())  # (H, G, n)
-        tail = logits[..., held.shape[1] :]
         everything = self.hybrid(layer, query, logits, store)  # (H, G, Np + W + generated)
         probability = everything.softmax(-1)
-        drift = evicted_mass(probability.mean(1), held, store.prefix)
+        total = probability.sum(1)  # (H, X), the mean over query heads but for a factor
+        drift = evicted_mass(total, held, store.prefix, query.shape[1])
         tau = self.controller.tau
         fire = self.gate.fire(layer, self.controller.exceeded(drift))
         if self.settings.merge == "masked" or bool(fire):
-            self._refresh(layer, query, store, everything, probability, fire)
+            likely = probability.amax(1) if self.settings.gqa == "max" else total
+            self._refresh(layer, query, store, everything, likely, fire)
         elif layer in self.diagnosis:
-            self._candidates(layer, store, probability)
+            likely = probability.amax(1) if self.settings.gqa == "max" else total
+            self._candidates(layer, store, likely)
         self.controller.observe(fire)
         if self.observe:
             self.show(layer, store, everything, drift, tau, fire)
-        kept = everything.gather(2, spread(store.selected, everything))
-        return attend_slots(torch.cat((kept, tail), dim=-1), store.live_values())
+        logits[..., : held.shape[1]] = everything.gather(2, spread(store.selected, everything))
+        return attend_slots(logits, store.live_values())
 
-    def _candidates(self, layer: int, store: KVStore, probability: Tensor) -> Tensor:
+    def _candidates(self, layer: int, store: KVStore, likely: Tensor) -> Tensor:
         """The C most likely prefix entries by the hybrid estimate, kept ones included: int64 [H, C]."""
-        likely = merge_heads(probability[..., : store.prefix], self.settings.gqa)
         count = min(self.settings.candidate_count, store.prefix)
-        candidates = self.biased(layer, likely, store).topk(count, dim=-1).indices
+        candidates = self.biased(layer, likely[:, : store.prefix], store).topk(count, dim=-1).indices
         if layer in self.diagnosis:
             self.diagnosis[layer].judge(candidates, store.selected.shape[1])
         return candidates
 
     def _refresh(
-        self, layer: int, query: Tensor, store: KVStore, everything: Tensor, probability: Tensor, fire: Tensor
+        self, layer: int, query: Tensor, store: KVStore, everything: Tensor, likely: Tensor, fire: Tensor
     ) -> None:
         """Score the candidates exactly, keep the best S, merge under the trigger. Refines `everything` in
         place.
         """
         held = store.selected
-        candidates = self._candidates(layer, store, probability)
+        candidates = self._candidates(layer, store, likely)
         where = spread(candidates, everything)
         exact = logits_of(query, store.candidate_keys(candidates))  # (H, G, C)
         everything.scatter_(2, where, torch.where(fire, exact, everything.gather(2, where)))
-        score = merge_heads(everything.softmax(-1).gather(2, where), self.settings.gqa)  # (H, C)
+        share = everything.softmax(-1).gather(2, where)
+        score = share.amax(1) if self.settings.gqa == "max" else share.sum(1)  # (H, C)
         bias = self.gate.bias(layer, store.prefix, score.device)
         if bias is not None:
             score = score + bias[candidates]
-        best = candidates.gather(1, score.topk(held.shape[1], dim=-1).indices).sort(-1).values
+        best = candidates.gather(1, score.topk(held.shape[1], dim=-1).indices)
+        best = best.topk(held.shape[1], dim=-1, largest=False).values  # ascending; cheaper than a sort
         chosen = torch.where(fire, best, held)
         if self.settings.defer:
             self._pending[layer] = chosen
