@@ -64,14 +64,13 @@ class RateControlled(Bacon):
         everything = self.hybrid(layer, query, logits, store)  # (H, G, Np + W + generated)
         probability = everything.softmax(-1)
         total = probability.sum(1)  # (H, X), the mean over query heads but for a factor
+        likely = total if self.settings.gqa == "mean" else probability.amax(1)
         drift = evicted_mass(total, held, store.prefix, query.shape[1])
         tau = self.controller.tau
         fire = self.gate.fire(layer, self.controller.exceeded(drift))
         if self.settings.merge == "masked" or bool(fire):
-            likely = probability.amax(1) if self.settings.gqa == "max" else total
             self._refresh(layer, query, store, everything, likely, fire)
         elif layer in self.diagnosis:
-            likely = probability.amax(1) if self.settings.gqa == "max" else total
             self._candidates(layer, store, likely)
         self.controller.observe(fire)
         if self.observe:
@@ -99,7 +98,7 @@ class RateControlled(Bacon):
         exact = logits_of(query, store.candidate_keys(candidates))  # (H, G, C)
         everything.scatter_(2, where, torch.where(fire, exact, everything.gather(2, where)))
         share = everything.softmax(-1).gather(2, where)
-        score = share.amax(1) if self.settings.gqa == "max" else share.sum(1)  # (H, C)
+        score = share.sum(1) if self.settings.gqa == "mean" else share.amax(1)  # (H, C)
         bias = self.gate.bias(layer, store.prefix, score.device)
         if bias is not None:
             score = score + bias[candidates]

@@ -134,3 +134,8 @@ def test_ties_go_to_the_lower_index():
     score = torch.zeros(2, 300)
     score[:, 200] = 1.0
     assert top_sorted(score, 4).tolist() == [[0, 1, 2, 200]] * 2
+
+
+def test_pinned_scores_come_first_and_banned_ones_last():
+    score = torch.tensor([[torch.inf, 1.0, -torch.inf, torch.inf, 2.0]])
+    assert [top_sorted(score, count).tolist() for count in (1, 3, 4)] == [[[0]], [[0, 3, 4]], [[0, 1, 3, 4]]]

@@ -26,21 +26,13 @@ from transformers import (
 from transformers.models.llava_next.image_processing_pil_llava_next import LlavaNextImageProcessorPil
 from transformers.models.qwen2_vl.image_processing_pil_qwen2_vl import Qwen2VLImageProcessorPil
 
+from rcr_core.bundled.captioner import SPECIALS as QWEN_SPECIALS
 from rcr_core.models.image_only import image_only
 
 VISION_FAMILIES = ("qwen2_vl", "qwen3_vl", "llava_next")
 PATCH = 8  # pixels
 LLAVA_SIDE = 6  # patches along one side of a LLaVA-NeXT tile
 LLAVA_TILE = PATCH * LLAVA_SIDE  # pixels
-QWEN_SPECIALS = (
-    "<|endoftext|>",
-    "<|im_start|>",
-    "<|im_end|>",
-    "<|vision_start|>",
-    "<|vision_end|>",
-    "<|image_pad|>",
-    "<|video_pad|>",
-)
 MISTRAL_SPECIALS = ("<unk>", "<s>", "</s>", "<pad>", "<image>")
 QWEN_TEMPLATE = (
     "{% for message in messages %}<|im_start|>{{ message['role'] }}\n"
