@@ -37,12 +37,19 @@ class CaptionRequest:
     edits: tuple[Edit, ...] = ()
     max_new_tokens: int = 320
     replay: tuple[int, ...] = ()
+    repetition_penalty: float = 1.0  # 1 is none; a checkpoint's own is reported, never applied by itself
 
     def __post_init__(self):
         if self.policy not in POLICIES:
             raise unknown_policy(self.policy)
         if not 0 <= self.max_new_tokens <= MAX_NEW_TOKENS:
             raise SettingsError(f"max_new_tokens must be in [0, {MAX_NEW_TOKENS}], got {self.max_new_tokens}")
+        if not 0.1 <= self.repetition_penalty <= 10:
+            raise SettingsError(f"repetition_penalty must be in [0.1, 10], got {self.repetition_penalty}")
+
+    def limits(self) -> dict[str, float]:
+        """What a trace records beside the policy's settings."""
+        return {"max_new_tokens": self.max_new_tokens, "repetition_penalty": self.repetition_penalty}
 
 
 class Captioner:
@@ -109,10 +116,22 @@ class CaptionRun:
             return records[-1].token
 
         if self.policy.rehearses:
-            engine.rehearse(self.prompt.inputs, self.policy, request.max_new_tokens, loaded.stop_ids)
+            engine.rehearse(
+                self.prompt.inputs,
+                self.policy,
+                request.max_new_tokens,
+                loaded.stop_ids,
+                request.repetition_penalty,
+            )
         self._started = time.perf_counter()
         stream = engine.stream(
-            self.prompt.inputs, self.policy, request.max_new_tokens, loaded.stop_ids, request.replay, take
+            self.prompt.inputs,
+            self.policy,
+            request.max_new_tokens,
+            loaded.stop_ids,
+            request.replay,
+            take,
+            request.repetition_penalty,
         )
         for self.session in stream:
             record = records.pop()
@@ -154,7 +173,7 @@ class CaptionRun:
             prompt=prompt.prompt,
             prompt_pieces=prompt.pieces,
             policy=self.policy.name,
-            settings={**settings.to_dict(), "max_new_tokens": self.request.max_new_tokens},
+            settings={**settings.to_dict(), **self.request.limits()},
             edits=tuple(edit.to_dict() for edit in self.request.edits),
             image_size=prompt.geometry.size,
             prompt_length=prompt.length,

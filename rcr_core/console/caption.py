@@ -30,6 +30,13 @@ def add_parser(commands) -> None:
     parser.add_argument(
         "--max-new-tokens", type=int, default=320, metavar="N", help="at most this many tokens (default: 320)"
     )
+    parser.add_argument(
+        "--repetition-penalty",
+        type=float,
+        default=1.0,
+        metavar="X",
+        help="make tokens that were seen less likely (default: 1, none; a checkpoint's own is only reported)",
+    )
     parser.add_argument("--out", metavar="FILE", help="where the trace goes (default: runs/IMAGE.POLICY.rcr)")
     parser.add_argument(
         "--edit",
@@ -53,6 +60,7 @@ def run(options: argparse.Namespace) -> None:
         settings=arguments.settings_of(options),
         edits=tuple(arguments.parse_edit(text) for text in options.edit),
         max_new_tokens=options.max_new_tokens,
+        repetition_penalty=options.repetition_penalty,
     )
     image = open_image(options.image)
     out = _out_path(options)

@@ -12,7 +12,7 @@ from dataclasses import dataclass, field
 
 import torch
 from torch import Tensor
-from transformers import PreTrainedConfig, PreTrainedModel
+from transformers import PreTrainedConfig, PreTrainedModel, RepetitionPenaltyLogitsProcessor
 
 from rcr_core.cache import KVStore, build_cache
 from rcr_core.engine.attention import RunState, install
@@ -40,7 +40,10 @@ class ModelShape:
 
 @dataclass(eq=False)
 class Session:
-    """One run: cache, policy, place. `logits` float32 [1, V] chose, or will choose, token `step`."""
+    """One run: cache, policy, place. `logits` float32 [1, V] chose, or will choose, token `step`.
+
+    penalty, seen: with a repetition penalty, its processor and the tokens so far, int64 [1, T + generated].
+    """
 
     state: RunState
     room: int
@@ -48,6 +51,8 @@ class Session:
     step: int = 0
     rope_deltas: Tensor | None = None
     tokens: list[int] = field(default_factory=list)
+    penalty: RepetitionPenaltyLogitsProcessor | None = None
+    seen: Tensor | None = None
 
     @property
     def policy(self) -> Policy:
@@ -80,10 +85,20 @@ class Engine:
         layers = build_cache(self.text_config, length, 0).layers
         return tuple(isinstance(layer, KVStore) for layer in layers)
 
-    def start(self, inputs: dict[str, Tensor], policy: Policy, max_new_tokens: int) -> Session:
-        """Prefill: full attention over the prompt, then the policy's selection. `logits` choose token 0."""
+    def start(
+        self, inputs: dict[str, Tensor], policy: Policy, max_new_tokens: int, penalty: float = 1.0
+    ) -> Session:
+        """Prefill: full attention over the prompt, then the policy's selection. `logits` choose token 0.
+
+        `penalty` other than 1 makes tokens that were seen less likely, as `generate` does when asked to.
+        """
         cache = build_cache(self.text_config, inputs["input_ids"].shape[1], max_new_tokens)
         session = Session(RunState(cache, policy), max_new_tokens)
+        if penalty != 1.0:
+            session.penalty, session.seen = (
+                RepetitionPenaltyLogitsProcessor(float(penalty)),
+                inputs["input_ids"],
+            )
         policy.begin_step(0)
         with self.lock:
             if self._mrope:
@@ -98,6 +113,8 @@ class Engine:
         host.
         """
         session.step += 1
+        if session.penalty is not None:
+            session.seen = torch.cat((session.seen, token), dim=-1)
         session.policy.begin_step(session.step)
         with self.lock:
             if self._mrope:
@@ -115,6 +132,7 @@ class Engine:
         stop_ids: frozenset[int] = frozenset(),
         replay: tuple[int, ...] = (),
         take: Callable[[Session, Tensor], int] | None = None,
+        penalty: float = 1.0,
     ) -> Iterator[Session]:
         """Yield the session once per chosen token, after `tokens` got it; `replay` dictates the first tokens.
 
@@ -124,7 +142,7 @@ class Engine:
         """
         if max_new_tokens < 1:
             return
-        session = self.start(inputs, policy, max_new_tokens)
+        session = self.start(inputs, policy, max_new_tokens, penalty)
         while True:
             token = self.choose(session, replay)
             session.tokens.append(int(token) if take is None else take(session, token))
@@ -138,14 +156,22 @@ class Engine:
         """The next token, int64 [1, 1]: greedy, or the replayed one."""
         if session.step < len(replay):
             return torch.tensor([[replay[session.step]]], device=session.logits.device)
-        return session.logits.argmax(-1, keepdim=True)
+        logits = session.logits
+        if session.penalty is not None:
+            logits = session.penalty(session.seen, logits)
+        return logits.argmax(-1, keepdim=True)
 
     def rehearse(
-        self, inputs: dict[str, Tensor], policy: Policy, max_new_tokens: int, stop_ids: frozenset[int]
+        self,
+        inputs: dict[str, Tensor],
+        policy: Policy,
+        max_new_tokens: int,
+        stop_ids: frozenset[int] = frozenset(),
+        penalty: float = 1.0,
     ) -> None:
         """Give the prefill oracle what it needs: the summed attention of an uncompressed run."""
         rehearsal = Rehearsal(policy.settings)
-        for _ in self.stream(inputs, rehearsal, max_new_tokens, stop_ids):
+        for _ in self.stream(inputs, rehearsal, max_new_tokens, stop_ids, penalty=penalty):
             pass
         policy.sums = rehearsal.sums
 

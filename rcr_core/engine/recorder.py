@@ -188,11 +188,17 @@ def quantised(maps: Tensor) -> tuple[Tensor, Tensor]:
 
 
 def _to_host(parts: dict[str, Tensor]) -> dict[str, np.ndarray]:
-    """All tensors of a step in one copy."""
-    flat = torch.cat([part.contiguous().view(-1).view(torch.uint8) for part in parts.values()]).cpu().numpy()
-    out, at = {}, 0
+    """All tensors of a step in one copy: joined by dtype, then as bytes."""
+    groups: dict[torch.dtype, list[str]] = {}
     for name, part in parts.items():
-        kind = np.dtype(str(part.dtype).removeprefix("torch."))
-        out[name] = flat[at : at + part.nbytes].view(kind).reshape(part.shape)
-        at += part.nbytes
+        groups.setdefault(part.dtype, []).append(name)
+    joined = [torch.cat([parts[name].reshape(-1) for name in names]) for names in groups.values()]
+    data = torch.cat([flat.view(torch.uint8) for flat in joined]).cpu().numpy()
+    out, at = {}, 0
+    for dtype, names in groups.items():
+        kind = np.dtype(str(dtype).removeprefix("torch."))
+        for name in names:
+            end = at + parts[name].nbytes
+            out[name] = data[at:end].view(kind).reshape(parts[name].shape)
+            at = end
     return out

@@ -54,6 +54,27 @@ def test_the_model_still_generates_the_same_after_a_run(load, family):
     assert torch.equal(before[1], after[1])
 
 
+def test_a_repetition_penalty_is_applied_as_generate_does_when_asked_for(load):
+    loaded = load("qwen2_vl")
+    prompt = prompt_for(loaded)
+    plain, asked = (
+        loaded.model.generate(
+            **prompt.inputs,
+            attention_mask=torch.ones_like(prompt.inputs["input_ids"]),
+            do_sample=False,
+            repetition_penalty=penalty,
+            max_new_tokens=STEPS,
+            eos_token_id=None,
+        )[0, prompt.length :].tolist()
+        for penalty in (1.0, 1.3)
+    )
+    assert plain != asked
+    *_, session = Engine(loaded.model).stream(
+        prompt.inputs, make_policy("full", Settings()), STEPS, penalty=1.3
+    )
+    assert session.tokens == asked
+
+
 @pytest.mark.parametrize("family", FAMILIES)
 def test_the_vision_tower_keeps_its_attention(load, family):
     loaded = load(family)

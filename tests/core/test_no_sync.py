@@ -6,7 +6,7 @@ import pytest
 import torch
 from torch.utils._python_dispatch import TorchDispatchMode
 
-from rcr_core.engine import Engine
+from rcr_core.engine import Engine, Recorder
 from rcr_core.policies import POLICIES, make_policy
 from rcr_core.settings import Settings
 from tests.core.runs import FAMILIES, prompt_for
@@ -54,6 +54,23 @@ def test_a_masked_step_has_no_sync(load, family, observe, update):
     names = step_ops(loaded, make_policy("rcr", settings, observe=observe))
     assert len(names) > 100
     assert not [name for name in names if name in SYNCS]
+
+
+@pytest.mark.parametrize("family", FAMILIES)
+def test_recording_a_step_has_no_sync_but_its_one_copy(load, family):
+    loaded = load(family)
+    engine = Engine(loaded.model)
+    prompt = prompt_for(loaded)
+    settings = Settings(select=8, window=8, candidates=16)
+    recorder = Recorder(prompt.geometry, prompt.length, engine.shape, 8, loaded.device)
+    session = engine.start(prompt.inputs, make_policy("rcr", settings, observe=True), 4)
+    recorder.record(session, engine.choose(session), str, 0.0)
+    engine.step(session, engine.choose(session))
+    token = engine.choose(session)
+    with OpNames() as ops:
+        recorder.record(session, token, str, 0.0)
+    assert len(ops.names) > 20
+    assert not [name for name in ops.names if name in SYNCS]
 
 
 def test_the_spy_sees_the_sync_of_the_branching_path(load):
