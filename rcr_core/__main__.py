@@ -3,16 +3,22 @@
 from __future__ import annotations
 
 import argparse
-import os
 import sys
 
 from rcr_core.console import bench, caption, info
 from rcr_core.errors import ScopeError
 
 
+class OneLineParser(argparse.ArgumentParser):
+    """A parser whose errors are one line, as all others are."""
+
+    def error(self, message: str):
+        self.exit(2, f"error: {message}. Hint: see {self.prog} --help.\n")
+
+
 def main(argv: list[str] | None = None) -> int:
     """Run a command. Errors are one line with a hint, exit code 2."""
-    parser = argparse.ArgumentParser(
+    parser = OneLineParser(
         prog="python -m rcr_core",
         description="Decode captions under a KV selection policy, and record everything that the policy did.",
         epilog="example: python -m rcr_core caption assets/examples/5-ten-objects.png --policy rcr",
@@ -27,8 +33,6 @@ def main(argv: list[str] | None = None) -> int:
         hint = f" Hint: {error.hint}." if error.hint else ""
         print(f"error: {error.message}.{hint}", file=sys.stderr)
         return 2
-    except BrokenPipeError:  # the reader of our output is gone
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
     return 0
 
 

@@ -22,18 +22,19 @@ from transformers import (
 )
 
 from rcr_core.bundled.captioner import build_config, build_tokenizer
-from rcr_core.engine import Engine, Recorder
+from rcr_core.engine import Engine, Recorder, TextStream
 from rcr_core.policies import Policy, make_policy
 from rcr_core.settings import Settings
-from rcr_core.trace import VisualGeometry
+from rcr_core.trace import TraceBuilder, TraceMeta, VisualGeometry
 
 
 @dataclass(frozen=True, eq=False)
 class Contest:
-    """A model and a prompt; `geometry` is where its visual tokens lie."""
+    """A model, its tokenizer and a prompt; `geometry` is where its visual tokens lie."""
 
     title: str
     model: Any
+    tokenizer: Any
     inputs: dict[str, Tensor]
     geometry: VisualGeometry
 
@@ -51,7 +52,8 @@ def random_contest(prefix: int, device: str = "cpu", layers: int = 8, seed: int 
 
     The trace records maps over as many "patches" as a large image has (at most 2,880).
     """
-    config = build_config(build_tokenizer())
+    tokenizer = build_tokenizer()
+    config = build_config(tokenizer)
     text = config.text_config
     text.num_hidden_layers, text.num_attention_heads, text.num_key_value_heads = layers, 8, 2
     text.max_position_embeddings = 1 << 20
@@ -64,11 +66,14 @@ def random_contest(prefix: int, device: str = "cpu", layers: int = 8, seed: int 
     box = np.tile(np.float32([0.0, 0.0, 1.0, 1.0]), (count, 1))
     geometry = VisualGeometry(np.arange(count, dtype=np.int32), zeros, zeros, zeros, box, ((64, 64),))
     title = f"random model of {layers} layers, 256 wide, prefix {prefix}"
-    return Contest(title, model, {"input_ids": ids.to(device)}, geometry)
+    return Contest(title, model, tokenizer, {"input_ids": ids.to(device)}, geometry)
 
 
 class Generate:
-    """Stock greedy `generate`, from a prefilled stock cache where the prompt is text only."""
+    """Stock greedy `generate`, from a prefilled stock cache where the prompt is text only.
+
+    It starts at the prompt again in every turn, while the policies go on and have more to attend to.
+    """
 
     def __init__(self, contest: Contest):
         self.contest = contest
@@ -110,14 +115,17 @@ class _Clock(StoppingCriteria):
 
 
 class Decode:
-    """Decoding under a policy, with every step recorded or not."""
+    """Decoding under a policy; traced, every step is recorded and appended to a trace, as in a real run."""
 
     def __init__(self, engine: Engine, contest: Contest, policy: Policy, room: int, traced: bool = False):
         self.engine, self.device = engine, contest.device
         self.session = engine.start(contest.inputs, policy, room)
-        select = policy.settings.select
-        recorder = Recorder(contest.geometry, contest.length, engine.shape, select, contest.device)
-        self.recorder = recorder if traced else None
+        self.recorder = None
+        if traced:
+            select = policy.settings.select
+            self.recorder = Recorder(contest.geometry, contest.length, engine.shape, select, contest.device)
+            self.builder = TraceBuilder(_meta(engine, contest, policy), contest.geometry)
+            self.text = TextStream(contest.tokenizer)
 
     def steps(self, count: int) -> list[float]:
         """Seconds of each of `count` decode steps, the choice of a token and its host copy included."""
@@ -127,7 +135,8 @@ class Decode:
             if self.recorder is None:
                 int(token)
             else:
-                self.recorder.record(self.session, token, str, 0.0)
+                record = self.recorder.record(self.session, token, self.text.push, at[-1])
+                self.builder.append(record)
             self.engine.step(self.session, token)
             _wait(self.device)
             at.append(time.perf_counter())
@@ -150,6 +159,29 @@ def _contestant(engine: Engine, contest: Contest, name: str, room: int) -> Gener
         return Generate(contest)
     policy, _, traced = name.partition(", ")
     return Decode(engine, contest, make_policy(policy, Settings(), observe=bool(traced)), room, bool(traced))
+
+
+def _meta(engine: Engine, contest: Contest, policy: Policy) -> TraceMeta:
+    shape, settings = engine.shape, policy.settings
+    return TraceMeta(
+        model=contest.title,
+        family=engine.text_config.model_type,
+        processor="",
+        prompt="",
+        prompt_pieces=(),
+        policy=policy.name,
+        settings=settings.to_dict(),
+        image_size=contest.geometry.size,
+        prompt_length=contest.length,
+        prefix_length=contest.length - settings.window,
+        window=settings.window,
+        layers=shape.layers,
+        kv_heads=shape.kv_heads,
+        query_groups=shape.query_groups,
+        head_dim=shape.head_dim,
+        select=settings.select,
+        managed=engine.managed_layers(contest.length),
+    )
 
 
 def prefill_seconds(contest: Contest, rounds: int) -> dict[str, float]:

@@ -13,12 +13,11 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 from importlib.metadata import version
 
-from torch import Tensor
-
 from rcr_core.edits import Edit, Gate
-from rcr_core.engine import Engine, Recorder, Session, TextStream
-from rcr_core.errors import SettingsError
+from rcr_core.engine import Engine, Recorder, TextStream
+from rcr_core.errors import EditError, SettingsError
 from rcr_core.models import LoadedModel, PreparedPrompt
+from rcr_core.out_of_memory import memory_guard
 from rcr_core.policies import POLICIES, make_policy, unknown_policy
 from rcr_core.settings import Settings
 from rcr_core.trace import StepRecord, Trace, TraceBuilder, TraceMeta
@@ -64,24 +63,20 @@ class Captioner:
 
 
 class CaptionRun:
-    """One run. Iterate once; `trace()` is complete whenever it is called, `stop()` ends the run after this
-    step.
+    """One run. Iterate once; `trace()` is right whenever it is called, `stop()` ends the run after this step.
+
+    Raises `SettingsError` and `EditError` on construction where the policy cannot do what is asked.
     """
 
     def __init__(self, captioner: Captioner, prompt: PreparedPrompt, request: CaptionRequest):
         self.captioner = captioner
         self.prompt = prompt
         self.request = request
-        gate = Gate(request.edits)
-        self.policy = make_policy(request.policy, request.settings, gate, observe=True)
-        self.session: Session | None = None
         self._check_edits()
-        prefix = prompt.length - min(request.settings.window, prompt.length)
-        gate.check(captioner.engine.shape.layers, prefix, request.settings.select)
+        self._policy = make_policy(request.policy, request.settings, Gate(request.edits), observe=True)
         self._builder = TraceBuilder(self._meta(), prompt.geometry, prompt.image_png)
         self._stop = threading.Event()
         self._reason = ""
-        self._started = 0.0
 
     def stop(self) -> None:
         """End the run after the present step; what was recorded stays."""
@@ -94,66 +89,66 @@ class CaptionRun:
     def __iter__(self) -> Iterator[StepRecord]:
         """Decode, one record per token. Errors end the run with stop reason `error` and are raised."""
         try:
-            yield from self._records()
+            with memory_guard():
+                yield from self._records()
         except (GeneratorExit, KeyboardInterrupt):
-            self._reason = "stopped"
+            self._reason = self._reason or "stopped"
             raise
         except BaseException:
             self._reason = "error"
             raise
+        finally:
+            self._policy = None  # sketches and views; the cache goes with the session
 
     def _records(self) -> Iterator[StepRecord]:
-        engine, loaded, request = self.captioner.engine, self.captioner.loaded, self.request
-        text = TextStream(loaded.tokenizer)
-        shape, device = engine.shape, self.prompt.inputs["input_ids"].device
-        recorder = Recorder(self.prompt.geometry, self.prompt.length, shape, request.settings.select, device)
-        records: list[StepRecord] = []
-
-        def take(session: Session, token: Tensor) -> int:
-            now = time.perf_counter()
-            records.append(recorder.record(session, token, text.push, now - self._started))
-            self._started = time.perf_counter()
-            return records[-1].token
-
-        if self.policy.rehearses:
-            engine.rehearse(
-                self.prompt.inputs,
-                self.policy,
-                request.max_new_tokens,
-                loaded.stop_ids,
-                request.repetition_penalty,
-            )
-        self._started = time.perf_counter()
-        stream = engine.stream(
-            self.prompt.inputs,
-            self.policy,
-            request.max_new_tokens,
-            loaded.stop_ids,
-            request.replay,
-            take,
-            request.repetition_penalty,
+        engine, request, inputs = self.captioner.engine, self.request, self.prompt.inputs
+        count, penalty, stop_ids = request.max_new_tokens, request.repetition_penalty, self._stop_ids
+        if self._policy.rehearses:
+            engine.rehearse(inputs, self._policy, count, stop_ids, penalty, self._stop.is_set)
+        if self._stop.is_set() or not count:
+            self._reason = "stopped" if count else "length"
+            return
+        text = TextStream(self.captioner.loaded.tokenizer)
+        recorder = Recorder(
+            self.prompt.geometry, self.prompt.length, engine.shape, request.settings.select, engine.device
         )
-        for self.session in stream:
-            record = records.pop()
+        began = time.perf_counter()
+        session = engine.start(inputs, self._policy, count, penalty)
+        while True:
+            token = engine.choose(session, request.replay)
+            record = recorder.record(session, token, text.push, began)
             self._builder.append(record)
+            if record.token in stop_ids:
+                self._reason = "stop token"
+            elif record.step + 1 == count:
+                self._reason = "length"
             yield record
-            if self._stop.is_set():
+            if not self._reason and self._stop.is_set():
                 self._reason = "stopped"
+            if self._reason:
                 return
-        last = self.session.tokens[-1] if self.session else None
-        self._reason = "stop token" if last in loaded.stop_ids else "length"
+            began = time.perf_counter()
+            engine.step(session, token)
+
+    @property
+    def _stop_ids(self) -> frozenset[int]:
+        return self.captioner.loaded.stop_ids
 
     def _check_edits(self) -> None:
-        """A policy that takes no decisions cannot be told to refresh, nor have its threshold changed."""
-        from_drift = ("rcr", "threshold")
-        for edit in self.request.edits:
-            if edit.kind in ("refresh", "hold") and not self.policy.decides:
-                raise SettingsError(
-                    f"{self.policy.title} takes no refresh decisions, so none can be forced or held"
+        """Edits must name what the run has, and what the policy decides."""
+        request, policy = self.request, POLICIES[self.request.policy]
+        window = min(request.settings.window, self.prompt.length)
+        gate = Gate(request.edits)
+        gate.check(self.captioner.engine.shape.layers, self.prompt.length - window, request.settings.select)
+        for edit in request.edits:
+            if edit.step >= max(request.max_new_tokens, 1):
+                raise EditError(
+                    f"step {edit.step} is beyond the {request.max_new_tokens} new tokens of the run"
                 )
-            if edit.kind in ("tau", "rho") and self.policy.name not in from_drift:
-                raise SettingsError(
-                    f"{self.policy.title} has no {edit.kind}", "only RCR and Fixed threshold have one"
+            if edit.kind not in policy.edits:
+                known = ", ".join(policy.edits) or "none"
+                raise EditError(
+                    f"{policy.title} cannot follow the edit {edit.kind}", f"edits it can: {known}"
                 )
 
     def _meta(self) -> TraceMeta:
@@ -172,7 +167,7 @@ class CaptionRun:
             processor=type(loaded.processor).__name__,
             prompt=prompt.prompt,
             prompt_pieces=prompt.pieces,
-            policy=self.policy.name,
+            policy=self.request.policy,
             settings={**settings.to_dict(), **self.request.limits()},
             edits=tuple(edit.to_dict() for edit in self.request.edits),
             image_size=prompt.geometry.size,
@@ -185,6 +180,8 @@ class CaptionRun:
             head_dim=shape.head_dim,
             select=settings.select,
             managed=managed,
+            dtype=str(loaded.dtype).removeprefix("torch."),
+            device=loaded.device.type,
             notes=(*loaded.notes, *_passed_through(managed)),
             versions=_versions(),
         )

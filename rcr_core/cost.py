@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from rcr_core.errors import SettingsError
 from rcr_core.settings import Settings
 
 
@@ -42,7 +43,9 @@ def cost(policy: str, settings: Settings, prefix: int, head_dim: int, rate: floa
     if policy == "infinigen":
         partial = prefix * min(settings.channels, head_dim) / head_dim
         return Cost(partial, partial, select * rate, 2 * select * rate)
-    digest = 2.0 * -(-prefix // settings.page)
+    if policy not in ("quest", "arkvale"):
+        raise SettingsError(f"no cost is known of the policy {policy!r}")
+    digest = 2.0 * -(-prefix // min(settings.page, settings.select))
     return Cost(digest, digest, select * rate, 2 * select * rate)
 
 

@@ -13,7 +13,17 @@ from torch import Tensor
 
 from rcr_core.errors import EditError
 
-KINDS = ("refresh", "hold", "pin", "ban", "tau", "rho")
+# kind -> the fields that go with it, beside `step`
+_FIELDS = {
+    "refresh": ("layer", "until"),
+    "hold": ("layer", "until"),
+    "pin": ("layer", "index"),
+    "ban": ("layer", "index"),
+    "tau": ("value",),
+    "rho": ("value",),
+}
+KINDS = tuple(_FIELDS)
+_VALUES = {"tau": (1e-6, 1.0), "rho": (0.0, 1.0)}
 
 
 @dataclass(frozen=True)
@@ -36,21 +46,26 @@ class Edit:
     def __post_init__(self):
         if self.kind not in KINDS:
             raise EditError(f"unknown edit {self.kind!r}", f"known edits: {', '.join(KINDS)}")
+        for name in ("layer", "until", "index", "value"):
+            if getattr(self, name) is not None and name not in _FIELDS[self.kind]:
+                raise EditError(f"{self.kind} takes no {name}", f"it takes {', '.join(_FIELDS[self.kind])}")
+        self._check_whole_numbers()
+        if self.step < 1:
+            raise EditError(f"an edit needs a step of at least 1, got {self.step}", "step 0 is the prefill")
+        if self.until is not None and self.until < self.step:
+            raise EditError(f"until must be at least step ({self.step}), got {self.until}")
+        if "index" in _FIELDS[self.kind] and (self.index is None or self.index < 0):
+            raise EditError(f"{self.kind} needs the index of a prefix entry")
+        if self.kind in _VALUES:
+            low, high = _VALUES[self.kind]
+            if self.value is None or not low <= self.value <= high:
+                raise EditError(f"{self.kind} needs a value in [{low:g}, {high:g}]")
+
+    def _check_whole_numbers(self) -> None:
         for name in ("step", "layer", "until", "index"):
             value = getattr(self, name)
             if value is not None and (not isinstance(value, int) or isinstance(value, bool)):
                 raise EditError(f"{name} must be a whole number, got {value!r}")
-        if self.step < 1:
-            raise EditError(f"an edit needs a step of at least 1, got {self.step}", "step 0 is the prefill")
-        if self.until is not None and (self.until < self.step or self.kind not in ("refresh", "hold")):
-            raise EditError(f"until must be at least step ({self.step}) and only goes with refresh or hold")
-        if self.kind in ("pin", "ban") and (self.index is None or self.index < 0):
-            raise EditError(f"{self.kind} needs the index of a prefix entry")
-        limits = {"tau": (1e-6, 1.0), "rho": (0.0, 1.0)}.get(self.kind)
-        if limits and (
-            self.value is None or not limits[0] <= self.value <= limits[1] or self.layer is not None
-        ):
-            raise EditError(f"{self.kind} needs a value in [{limits[0]:g}, {limits[1]:g}] and no layer")
 
     def to_dict(self) -> dict[str, Any]:
         return {name: value for name, value in asdict(self).items() if value is not None}

@@ -48,7 +48,7 @@ class Settings:
     gqa: str = _choice("mean", ("mean", "max"), "how the query heads of a KV head are merged into one score")
     skip_layers: int = _number(0, 0, 1024, "first layers that keep their whole prefix, under any policy")
     bacon: str = _choice("paper", ("paper", "release"), "profile of the BACON score")
-    page: int = _number(16, 1, 4096, "tokens per page of Quest and ArkVale; at most select")
+    page: int = _number(16, 1, 4096, "tokens per page of Quest and ArkVale; more than select count as select")
     page_heads: str = _choice("layer", ("layer", "head"), "ArkVale: one page set per layer, or per KV head")
     channels: int = _number(32, 1, 1024, "key channels that InfiniGen scores with")
     defer: bool = _flag("a refresh acts on the next step instead of this one")

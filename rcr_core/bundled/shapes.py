@@ -40,11 +40,12 @@ def mask(shape: str, fill: str, diameter: int) -> np.ndarray:
     image = Image.new("L", (side, side), 0)
     _silhouette(ImageDraw.Draw(image), shape, side)
     if fill == "hollow":
-        wall = _OVERSAMPLE * (3 if diameter < 40 else 5)
-        framed = ImageOps.expand(image, border=wall)  # the filter erodes nothing at the edge of a picture
-        inner = framed.filter(ImageFilter.MinFilter(2 * wall + 1)).crop(
-            (wall, wall, wall + side, wall + side)
-        )
+        pixels = 3 if diameter < 40 else 5
+        wall = _OVERSAMPLE * pixels
+        inner = ImageOps.expand(image, border=wall)  # the filter erodes nothing at the edge of a picture
+        for _ in range(pixels):  # several small filters equal a large one, and are far faster
+            inner = inner.filter(ImageFilter.MinFilter(2 * _OVERSAMPLE + 1))
+        inner = inner.crop((wall, wall, wall + side, wall + side))
         image = Image.fromarray(np.asarray(image) - np.asarray(inner))
     elif fill == "striped":
         period = _OVERSAMPLE * (8 if diameter < 40 else 12)

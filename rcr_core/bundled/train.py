@@ -244,8 +244,8 @@ def _is_hidden_matrix(name: str, parameter: torch.Tensor) -> bool:
     return parameter.ndim == 2 and not any(part in name for part in outer)
 
 
-def _schedule(step: int, steps: int, warmup: int = 100, fall: float = 0.2) -> float:
-    """Share of the full learning rate: linear warm-up, flat, linear fall over the last fifth."""
+def _schedule(step: int, steps: int, warmup: int = 100, fall: float = 0.55) -> float:
+    """Share of the full learning rate: linear warm-up, flat, linear fall over the last part."""
     return min(1.0, (step + 1) / warmup, (steps - step) / max(1.0, fall * steps))
 
 

@@ -25,7 +25,6 @@ class KVStore(CacheLayerMixin):
         self.room = room
         self.seen = 0  # true length: prompt and generated
         self.live = 0  # slots in use
-        self.window = 0
         self.selected: Tensor | None = None  # (H, S), ascending; None while the whole prefix is kept
         self.ready = False  # the prompt was taken apart
         self.prompt_k: Tensor | None = None  # (1, H, T, D), during the prefill only
@@ -69,7 +68,7 @@ class KVStore(CacheLayerMixin):
         self.keys[:, :, slots] = self.prompt_k[:, :, length - window :]
         self.values[:, :, slots] = self.prompt_v[:, :, length - window :]
         self._offset = torch.arange(self.prefix_k.shape[0], device=selected.device)[:, None] * self.prefix
-        self._finish(window)
+        self._finish()
         self.write(selected)
 
     def keep_all(self, window: int) -> None:
@@ -80,7 +79,7 @@ class KVStore(CacheLayerMixin):
         self.values[:, :, :length] = self.prompt_v
         self.prefix_k = self.keys[0, :, : length - window]
         self.prefix_v = self.values[0, :, : length - window]
-        self._finish(window)
+        self._finish()
 
     def write(self, selected: Tensor) -> None:
         """Put another selection (int64 [H, S], ascending) into the first S slots."""
@@ -136,8 +135,7 @@ class KVStore(CacheLayerMixin):
         self.values = self.prompt_v.new_empty(1, heads, slots + self.room, self.prompt_v.shape[-1])
         self.live = slots
 
-    def _finish(self, window: int) -> None:
-        self.window = window
+    def _finish(self) -> None:
         self.prompt_k = self.prompt_v = None
         self.ready = True
 

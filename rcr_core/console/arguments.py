@@ -6,7 +6,7 @@ import argparse
 from dataclasses import fields
 
 from rcr_core.bundled.captioner import MODEL_FOLDER
-from rcr_core.edits import KINDS, Edit
+from rcr_core.edits import KINDS, Edit, edits_from_dicts
 from rcr_core.errors import EditError
 from rcr_core.policies import POLICIES
 from rcr_core.settings import Settings, range_text
@@ -61,9 +61,10 @@ def parse_edit(text: str) -> Edit:
     try:
         named = dict(item.split("=") for item in rest)
         numbers = {name: float(value) if name == "value" else int(value) for name, value in named.items()}
-        return Edit(kind=kind, step=int(step), **numbers)
-    except (TypeError, ValueError):
+        values = {"kind": kind, "step": int(step), **numbers}
+    except ValueError:
         usage = "KIND:STEP[,layer=L][,until=STEP][,index=I][,value=X]"
         raise EditError(
             f"cannot read the edit {text!r}", f"write {usage} with one of {', '.join(KINDS)}"
         ) from None
+    return edits_from_dicts([values])[0]

@@ -10,7 +10,7 @@ import torch
 from rcr_core.bench import Contest, memory, prefill_seconds, random_contest, step_seconds
 from rcr_core.bundled.captioner import MODEL_FOLDER
 from rcr_core.bundled.scenes import CAPTION_PROMPT, make_scene
-from rcr_core.models import load_model, prepare
+from rcr_core.models import load_model, pick_device, prepare
 from rcr_core.policies import POLICIES
 
 # The oracle is left out: it decodes as any one-shot policy does.
@@ -34,16 +34,25 @@ TARGETS = (
 
 def add_parser(commands) -> None:
     parser = commands.add_parser("bench", help="measure the policies against plain generate on this machine")
-    parser.add_argument("--device", default="cpu", help="cpu or cuda (default: cpu)")
-    parser.add_argument("--threads", type=int, help="CPU threads (default: torch's choice)")
-    parser.add_argument("--rounds", type=int, default=8, help="turns of every contestant (default: 8)")
-    parser.add_argument("--steps", type=int, default=24, help="decode steps a turn (default: 24)")
+    parser.add_argument("--device", default="cpu", help="cpu, cuda or cuda:N (default: cpu)")
+    parser.add_argument("--threads", type=_count, help="CPU threads (default: torch's choice)")
+    parser.add_argument("--rounds", type=_count, default=8, help="turns of every contestant (default: 8)")
+    parser.add_argument("--steps", type=_count, default=24, help="decode steps a turn (default: 24)")
     parser.add_argument("--only", choices=tuple(CONTESTANTS), help="one contest instead of all three")
     parser.add_argument("--json", action="store_true", help="print one JSON object")
     parser.set_defaults(run=run)
 
 
+def _count(text: str) -> int:
+    """A whole number of at least 1."""
+    number = int(text)
+    if number < 1:
+        raise argparse.ArgumentTypeError(f"must be at least 1, got {number}")
+    return number
+
+
 def run(options: argparse.Namespace) -> None:
+    pick_device(options.device)
     if options.threads:
         torch.set_num_threads(options.threads)
     found = {}
@@ -76,7 +85,7 @@ def _bundled(device: str) -> Contest:
     loaded = load_model(MODEL_FOLDER, device=device)
     prepared = prepare(loaded, [make_scene(9008, count=14).image()], CAPTION_PROMPT)
     title = f"bundled captioner, prompt of {prepared.length} tokens"
-    return Contest(title, loaded.model, prepared.inputs, prepared.geometry)
+    return Contest(title, loaded.model, loaded.tokenizer, prepared.inputs, prepared.geometry)
 
 
 def _ratios(found: dict[str, dict]) -> list[dict]:

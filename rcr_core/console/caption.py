@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import argparse
 import json
-import time
+import os
+import sys
 from pathlib import Path
 
 from rcr_core.bundled.examples import scene_of
@@ -64,30 +65,33 @@ def run(options: argparse.Namespace) -> None:
     )
     image = open_image(options.image)
     out = _out_path(options)
-    bundled = Path(options.model) == arguments.MODEL_FOLDER
     loaded = load_model(options.model, device=options.device, dtype=options.dtype)
-    prompt_text = options.prompt or (CAPTION_PROMPT if bundled else PROMPT)
-    prompt = prepare(loaded, [image], prompt_text, options.max_new_tokens)
+    prompt = prepare(loaded, [image], _prompt(options), options.max_new_tokens)
     caption = Captioner(loaded).run(prompt, request)
-    seconds = _stream(caption, quiet=options.json)
+    _stream(caption, quiet=options.json)
     trace = caption.trace()
-    if not options.out:
-        out.parent.mkdir(exist_ok=True)
+    out.parent.mkdir(exist_ok=True)
     save_trace(trace, out)
-    rate = trace.steps / seconds if trace.steps else 0.0
-    scene = scene_of(image)
+    # Another prompt may ask for something else than a description, so there is nothing to grade.
+    scene = scene_of(image) if options.prompt is None else None
     graded = grade(scene, trace.text) if scene is not None else None
     if options.json:
-        print(json.dumps(_machine_report(trace, rate, graded, out)))
+        print(json.dumps(_machine_report(trace, graded, out)))
     else:
-        _print_report(trace, rate, graded, out)
+        _print_report(trace, graded, out)
 
 
-def _machine_report(trace: Trace, rate: float, graded: Grade | None, out: Path) -> dict[str, object]:
+def _prompt(options: argparse.Namespace) -> str:
+    if options.prompt is not None:
+        return options.prompt
+    return CAPTION_PROMPT if Path(options.model).resolve() == arguments.MODEL_FOLDER else PROMPT
+
+
+def _machine_report(trace: Trace, graded: Grade | None, out: Path) -> dict[str, object]:
     scores = {} if graded is None else {"objects": graded.total, "objects_right": graded.right}
     return {
         **run_numbers(trace),
-        "tokens_per_second": rate,
+        "tokens_per_second": _speed(trace),
         **scores,
         "text": trace.text,
         "notes": list(trace.meta.notes),
@@ -95,8 +99,10 @@ def _machine_report(trace: Trace, rate: float, graded: Grade | None, out: Path) 
     }
 
 
-def _print_report(trace: Trace, rate: float, graded: Grade | None, out: Path) -> None:
-    rows = run_table(trace) | {"speed": f"{rate:.1f} tokens/s, with every step recorded"}
+def _print_report(trace: Trace, graded: Grade | None, out: Path) -> None:
+    rows = run_table(trace) | {
+        "speed": f"{_speed(trace):.1f} tokens/s after the prefill, every step recorded"
+    }
     if graded is not None:
         rows["objects right"] = f"{graded.right} of {graded.total} in all four attributes"
     rows["trace"] = str(out)
@@ -105,25 +111,38 @@ def _print_report(trace: Trace, rate: float, graded: Grade | None, out: Path) ->
         print(f"note: {note}")
 
 
-def _stream(run: CaptionRun, quiet: bool) -> float:
-    """Print the text as it comes, and return the seconds; an interrupt keeps what was recorded."""
-    begun = time.perf_counter()
+def _speed(trace: Trace) -> float:
+    """Tokens per second of decoding; 0 where no step was decoded."""
+    seconds = sum(trace.meta.timings["steps"])
+    return (trace.steps - 1) / seconds if seconds else 0.0
+
+
+def _stream(run: CaptionRun, quiet: bool) -> None:
+    """Print the text as it comes. An interrupt, or a reader that is gone, keeps what was recorded."""
     records = iter(run)
     try:
         for record in records:
             if not quiet and record.text:
                 print(record.text, end="", flush=True)
+        if not quiet:
+            print("\n", flush=True)
     except KeyboardInterrupt:
         records.close()
-    if not quiet:
         print("\n")
-    return time.perf_counter() - begun
+    except BrokenPipeError:
+        records.close()
+        sys.stdout = open(os.devnull, "w")  # noqa: SIM115 - it stays open to the end
 
 
 def _out_path(options: argparse.Namespace) -> Path:
-    if options.out:
-        out = Path(options.out)
-        if not out.parent.is_dir():
-            raise TraceError(f"there is no folder {out.parent}", "make it first, or give another --out")
-        return out
-    return Path("runs") / f"{Path(options.image).stem}.{options.policy}.rcr"
+    """Where the trace goes; raises `TraceError` where nothing can be written there."""
+    out = Path(options.out or Path("runs") / f"{Path(options.image).stem}.{options.policy}.rcr")
+    if not options.out and not out.parent.exists() and os.access(".", os.W_OK):
+        return out  # the folder is made when there is something to put into it
+    if out.is_dir():
+        raise TraceError(f"{out} is a folder", "give --out the name of a file")
+    if not out.parent.is_dir():
+        raise TraceError(f"there is no folder {out.parent}", "make it first, or give another --out")
+    if not os.access(out.parent, os.W_OK):
+        raise TraceError(f"nothing can be written to {out.parent}", "give another --out")
+    return out

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
+from rcr_core.control import TAU_LIMITS
 from rcr_core.cost import cost, full_scan
+from rcr_core.policies import POLICIES
 from rcr_core.settings import Settings
 from rcr_core.trace import Trace
-
-WITH_TAU = ("rcr", "threshold")
 
 
 def run_numbers(trace: Trace) -> dict[str, object]:
@@ -27,7 +27,7 @@ def run_numbers(trace: Trace) -> dict[str, object]:
         "reads": spent.reads,
         "full_scan_reads": full_scan(settings, meta.prefix_length),
     }
-    if meta.policy in WITH_TAU:
+    if _has_tau(trace):
         numbers["tau_end"] = trace.tau_end
     return numbers
 
@@ -37,7 +37,8 @@ def run_table(trace: Trace) -> dict[str, str]:
     numbers = run_numbers(trace)
     kept = "all kept" if _keeps_all(trace) else f"of which {numbers['kept_entries']} are kept per KV head"
     target = f" (target {numbers['rho']:g})" if trace.meta.policy == "rcr" else ""
-    reads = f"{numbers['reads']:.1f} vectors per KV head and layer (full scan: {numbers['full_scan_reads']})"
+    scan = numbers["full_scan_reads"]
+    reads = f"at most {numbers['reads']:.1f} vectors per KV head and layer (full scan: {scan})"
     rows = {
         "policy": trace.meta.policy,
         "prompt tokens": f"{numbers['prompt_tokens']}",
@@ -49,7 +50,8 @@ def run_table(trace: Trace) -> dict[str, str]:
         "reads per step": reads,
     }
     if "tau_end" in numbers:
-        rows["tau at the end"] = f"{numbers['tau_end']:.4g} (started at {settings_of(trace).tau0:g})"
+        bound = ", at its limit" if numbers["tau_end"] in TAU_LIMITS else ""
+        rows["tau at the end"] = f"{numbers['tau_end']:.4g} (started at {settings_of(trace).tau0:g}{bound})"
     return rows
 
 
@@ -63,6 +65,12 @@ def aligned(rows: dict[str, str]) -> str:
     """One row a line, values aligned."""
     width = max(len(name) for name in rows) + 2
     return "\n".join(f"{name:{width}s}{value}" for name, value in rows.items())
+
+
+def _has_tau(trace: Trace) -> bool:
+    """Whether any layer compared its drift with a threshold."""
+    policy = POLICIES.get(trace.meta.policy)
+    return policy is not None and policy.thresholds and trace.steps > 1 and not _keeps_all(trace)
 
 
 def _keeps_all(trace: Trace) -> bool:

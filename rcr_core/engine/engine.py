@@ -9,6 +9,7 @@ import threading
 from collections.abc import Callable, Iterator
 from contextlib import nullcontext
 from dataclasses import dataclass, field
+from weakref import WeakKeyDictionary
 
 import torch
 from torch import Tensor
@@ -17,8 +18,11 @@ from transformers import PreTrainedConfig, PreTrainedModel, RepetitionPenaltyLog
 from rcr_core.cache import KVStore, build_cache
 from rcr_core.engine.attention import RunState, install
 from rcr_core.engine.lookahead import guessed_queries
-from rcr_core.errors import MemoryLimitError
+from rcr_core.out_of_memory import memory_guard
 from rcr_core.policies import Policy, Rehearsal
+
+# One lock a model, whatever number of engines: the M-RoPE state of a forward pass lives on the model.
+_LOCKS: WeakKeyDictionary[PreTrainedModel, threading.Lock] = WeakKeyDictionary()
 
 
 @dataclass(frozen=True)
@@ -46,7 +50,6 @@ class Session:
     """
 
     state: RunState
-    room: int
     logits: Tensor | None = None
     step: int = 0
     rope_deltas: Tensor | None = None
@@ -71,7 +74,7 @@ class Engine:
 
     def __init__(self, model: PreTrainedModel):
         self.model = model.eval()
-        self.lock = threading.Lock()
+        self.lock = _LOCKS.setdefault(model, threading.Lock())
         install(model)
         # The name of the cache argument changed from `past_key_values` between transformers 5.18 and 5.24.
         parameters = inspect.signature(model.forward).parameters
@@ -79,6 +82,11 @@ class Engine:
         self.text_config = model.config.get_text_config()
         self.shape = ModelShape.of(self.text_config)
         self._mrope = hasattr(model.model, "rope_deltas")
+
+    @property
+    def device(self) -> torch.device:
+        """Where the model's inputs go."""
+        return self.model.device
 
     def managed_layers(self, length: int) -> tuple[bool, ...]:
         """Which layers a policy manages in a run of `length` tokens; the others are passed through."""
@@ -93,7 +101,7 @@ class Engine:
         `penalty` other than 1 makes tokens that were seen less likely, as `generate` does when asked to.
         """
         cache = build_cache(self.text_config, inputs["input_ids"].shape[1], max_new_tokens)
-        session = Session(RunState(cache, policy), max_new_tokens)
+        session = Session(RunState(cache, policy))
         if penalty != 1.0:
             session.penalty, session.seen = (
                 RepetitionPenaltyLogitsProcessor(float(penalty)),
@@ -131,21 +139,18 @@ class Engine:
         max_new_tokens: int,
         stop_ids: frozenset[int] = frozenset(),
         replay: tuple[int, ...] = (),
-        take: Callable[[Session, Tensor], int] | None = None,
         penalty: float = 1.0,
     ) -> Iterator[Session]:
         """Yield the session once per chosen token, after `tokens` got it; `replay` dictates the first tokens.
 
-        `take` brings a chosen token (int64 [1, 1]) to the host, together with whatever else it wants from the
-        step; it is the one host copy of a step. Ends after a stop token or `max_new_tokens`; close it to stop
-        earlier.
+        Ends after a stop token or `max_new_tokens`; close it to stop earlier.
         """
         if max_new_tokens < 1:
             return
         session = self.start(inputs, policy, max_new_tokens, penalty)
         while True:
             token = self.choose(session, replay)
-            session.tokens.append(int(token) if take is None else take(session, token))
+            session.tokens.append(int(token))  # the one host copy of a step
             yield session
             if session.tokens[-1] in stop_ids or len(session.tokens) == max_new_tokens:
                 return
@@ -168,16 +173,18 @@ class Engine:
         max_new_tokens: int,
         stop_ids: frozenset[int] = frozenset(),
         penalty: float = 1.0,
+        stopped: Callable[[], bool] = lambda: False,
     ) -> None:
         """Give the prefill oracle what it needs: the summed attention of an uncompressed run."""
         rehearsal = Rehearsal(policy.settings)
         for _ in self.stream(inputs, rehearsal, max_new_tokens, stop_ids, penalty=penalty):
-            pass
+            if stopped():
+                break
         policy.sums = rehearsal.sums
 
     @torch.no_grad()
     def _forward(self, session: Session, inputs: dict[str, Tensor]) -> Tensor:
-        try:
+        with memory_guard():
             result = self.model(
                 **inputs,
                 **{self.cache_key: session.state.cache},
@@ -185,17 +192,4 @@ class Engine:
                 logits_to_keep=1,
                 rcr=session.state,
             )
-        except torch.OutOfMemoryError as error:
-            raise out_of_memory() from error
-        except RuntimeError as error:
-            if "can't allocate memory" in str(error):
-                raise out_of_memory() from error
-            raise
         return result.logits[:, -1].float()
-
-
-def out_of_memory() -> MemoryLimitError:
-    return MemoryLimitError(
-        "the device has no memory left for this run",
-        "use a smaller image, fewer new tokens or a smaller dtype",
-    )

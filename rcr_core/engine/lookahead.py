@@ -1,7 +1,9 @@
 """Guess a layer's query one layer ahead, as InfiniGen does.
 
 Layer l's query is computed from the input of layer l-1's attention by layer l's own attention module, so
-biases, query norms and rotary positions are right for every family; a probe stops it before it attends.
+biases, query norms and rotary positions are right; a probe stops it before it attends. Layers of another type
+than the one before (full after sliding attention) may rotate otherwise, so they are not guessed and score
+with their own query.
 """
 
 from __future__ import annotations
@@ -34,7 +36,10 @@ def guessed_queries(model: PreTrainedModel, state: RunState, cache_key: str):
 
         return hook
 
+    types = getattr(model.config.get_text_config(), "layer_types", None)
     for layer in sorted(modules)[:-1]:
+        if types is not None and types[layer] != types[layer + 1]:
+            continue
         handles.append(modules[layer].register_forward_pre_hook(hook_for(layer), with_kwargs=True))
     try:
         with torch.no_grad():

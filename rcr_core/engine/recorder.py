@@ -5,6 +5,8 @@ All layers are reduced together: a step costs a few dozen small operations whate
 
 from __future__ import annotations
 
+import time
+
 import numpy as np
 import torch
 from torch import Tensor
@@ -26,20 +28,25 @@ class Recorder:
         self.layers = shape.layers
         self.heads = shape.kv_heads
         self.select = select
+        self.visual = geometry.position  # on the host
         self.position = torch.as_tensor(geometry.position, dtype=torch.long, device=device)  # (P,)
         self._kinds: Tensor | None = None
 
-    def record(self, session: Session, token: Tensor, text_of, seconds: float) -> StepRecord:
-        """The record of the step whose logits chose `token`; `text_of` maps its id to the text that it
-        completes.
+    def record(self, session: Session, token: Tensor, text_of, began: float) -> StepRecord:
+        """The record of the step whose logits chose `token`.
+
+        `text_of` maps its id to the text that it completes; `began` is when the step began (`perf_counter`).
         """
         parts = self._choice(session.logits, token)
         views = session.policy.views
         if views:
             parts |= self._attention(views)
             if any(view.diagnosis is not None for view in views.values()):
-                parts |= self._diagnostics(views)
+                parts |= self._diagnostics(views, session.policy.sketches)
         host = _to_host(parts)
+        seconds = (
+            time.perf_counter() - began
+        )  # after the copy, which waits for everything that the step computes
         number = int(host.pop("token")[0])
         return self._build(session, number, text_of(number), host, seconds)
 
@@ -94,28 +101,29 @@ class Recorder:
     def _kind_columns(self, width: int, prefix: int, device: torch.device) -> Tensor:
         """Which of selected-visual, selected-text, window, generated each entry is: [X, 4]."""
         if self._kinds is None or self._kinds.shape[0] < width:
-            kinds = torch.zeros(width + 256, 4, device=device)
+            kinds = np.zeros((width + 256, 4), np.float32)
             kinds[:prefix, 1] = 1.0
-            visual = self.position[self.position < prefix]
-            kinds[visual, 1] = 0.0
-            kinds[visual, 0] = 1.0
+            kinds[self.visual[self.visual < prefix]] = (1.0, 0.0, 0.0, 0.0)
             kinds[prefix : self.prompt, 2] = 1.0
             kinds[self.prompt :, 3] = 1.0
-            self._kinds = kinds
+            self._kinds = torch.from_numpy(kinds).to(device)
         return self._kinds[:width]
 
-    def _diagnostics(self, views: dict[int, LayerView]) -> dict[str, Tensor]:
+    def _diagnostics(self, views: dict[int, LayerView], candidates: bool) -> dict[str, Tensor]:
+        """Diagnostics of the managed layers; recall only of policies that have `candidates`."""
         found = [views[layer].diagnosis for layer in sorted(views)]
         maps = torch.stack([d.probability.mean(0)[: self.prompt][self.position] for d in found])
         pixels, scale = quantised(maps)
-        one = found[0].drift_exact.new_ones(())
-        return {
+        parts = {
             "full_pixels": pixels,
             "full_scale": scale,
             "drift_exact": torch.stack([d.drift_exact for d in found]),
-            "recall": torch.stack([one if d.recall is None else d.recall for d in found]),
             "top_position": torch.stack([d.top_position.flatten() for d in found]).int(),
         }
+        if candidates:
+            all_of_them = found[0].drift_exact.new_ones(())  # where nothing is evicted, nothing is missed
+            parts["recall"] = torch.stack([all_of_them if d.recall is None else d.recall for d in found])
+        return parts
 
     def _build(
         self, session: Session, token: int, text: str | None, host: dict, seconds: float
@@ -126,15 +134,14 @@ class Recorder:
         count = len(managed)
         pixels = host.get("pixels", np.zeros((1, patches), np.uint8))
         scale = host.get("scale", np.zeros(1, np.float32))
-        full = {}
-        if "full_pixels" in host:
-            full = {
-                "map_full": self._rows(host["full_pixels"], managed),
-                "map_full_scale": self._rows(host["full_scale"], managed),
-                "drift_exact": self._rows(host["drift_exact"], managed),
-                "recall": self._rows(host["recall"], managed),
-                "top_position": self._rows(host["top_position"], managed),
-            }
+        names = {
+            "full_pixels": "map_full",
+            "full_scale": "map_full_scale",
+            "drift_exact": "drift_exact",
+            "recall": "recall",
+            "top_position": "top_position",
+        }
+        full = {names[name]: self._rows(value, managed) for name, value in host.items() if name in names}
         return StepRecord(
             step=session.step,
             token=token,

@@ -3,7 +3,7 @@
 from rcr_core.models.geometry import visual_geometry
 from rcr_core.models.image_only import image_only
 from rcr_core.models.images import open_image
-from rcr_core.models.loading import LoadedModel, load_model
+from rcr_core.models.loading import LoadedModel, load_model, pick_device
 from rcr_core.models.processing import PreparedPrompt, prepare
 
 __all__ = [
@@ -12,6 +12,7 @@ __all__ = [
     "image_only",
     "load_model",
     "open_image",
+    "pick_device",
     "prepare",
     "visual_geometry",
 ]

@@ -6,19 +6,17 @@ TypeError, an unexplained RuntimeError) pass through untouched: they are bugs.
 
 from __future__ import annotations
 
-import errno
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
-import torch
 from huggingface_hub import errors as hub
 from safetensors import SafetensorError
 
 from rcr_core.errors import LoadError, MemoryLimitError
+from rcr_core.out_of_memory import is_out_of_memory
 
 FETCH_AGAIN = "download the checkpoint again"
-_NO_MEMORY = ("DefaultCPUAllocator", "Cannot allocate memory")  # torch has no type for it on the CPU
 
 
 @contextmanager
@@ -35,18 +33,6 @@ def explained(name: str, stage: str) -> Iterator[None]:
         if reason is None:
             raise
         raise reason from error
-
-
-def is_out_of_memory(error: BaseException) -> bool:
-    """Whether the host or the accelerator refused an allocation."""
-    for cause in _chain(error):
-        if isinstance(cause, (MemoryError, torch.OutOfMemoryError)):
-            return True
-        if isinstance(cause, OSError) and cause.errno == errno.ENOMEM:
-            return True
-        if isinstance(cause, RuntimeError) and any(words in str(cause) for words in _NO_MEMORY):
-            return True
-    return False
 
 
 def _chain(error: BaseException | None) -> Iterator[BaseException]:

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import inspect
 import re
+import sys
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -63,7 +64,7 @@ def load_model(source: str | Path, device: str = "auto", dtype: str = "auto") ->
     Raises `LoadError` where the checkpoint, the device or the dtype cannot be used, `MemoryLimitError` where
     there is no room for the weights.
     """
-    place = _device(device)
+    place = pick_device(device)
     number = _dtype(dtype, place)
     where, name = _locate(source)
     config = _load_config(where, name)
@@ -85,7 +86,8 @@ def load_model(source: str | Path, device: str = "auto", dtype: str = "auto") ->
     )
 
 
-def _device(name: str) -> torch.device:
+def pick_device(name: str) -> torch.device:
+    """The device of a name: auto, cpu, cuda or cuda:N. Raises `LoadError`."""
     if name == "auto":
         return torch.device("cuda" if torch.cuda.is_available() else "cpu")
     if not re.fullmatch(r"cpu|cuda(:\d+)?", name):
@@ -170,6 +172,8 @@ def _load_processor(where: str, name: str, config: Any) -> Any:
 
 
 def _load_weights(where: str, name: str, number: torch.dtype, place: torch.device) -> Any:
+    if not sys.stderr.isatty():
+        transformers.utils.logging.disable_progress_bar()
     with explained(name, "weights"):
         model, info = AutoModelForImageTextToText.from_pretrained(
             where,
@@ -206,7 +210,9 @@ def _notes(generation: Any, has_template: bool) -> tuple[str, ...]:
     notes = []
     if asked:
         asked = ", ".join(asked)
-        notes.append(f"the checkpoint asks for {asked}; decoding here is plain greedy and does not apply it")
+        notes.append(
+            f"the checkpoint asks for {asked}; decoding is plain greedy and applies it only when asked to"
+        )
     if not has_template:
         notes.append(
             "the checkpoint has no chat template; a prompt is sent as its image followed by its text"

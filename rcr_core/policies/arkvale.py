@@ -15,7 +15,7 @@ class ArkVale(Quest):
     summary = "selects pages by a shrunken bound, one page set per layer, every step"
 
     def prepare(self, layer: int, query: Tensor, store: KVStore) -> None:
-        self.pages[layer] = PageDigest.cuboid_mean(store.prefix_k, self.settings.page)
+        self.pages[layer] = PageDigest.cuboid_mean(store.prefix_k, self.page)
 
     def select(self, layer: int, query: Tensor, store: KVStore) -> Tensor:
         pages = self.pages[layer]

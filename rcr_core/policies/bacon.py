@@ -45,6 +45,14 @@ class Bacon(Policy):
         super().__init__(*args, **kwargs)
         self._evidence: list[Tensor] = []  # of the preceding layers
 
+    def prefill(self, layer: int, query: Tensor, store: KVStore, scale: float) -> None:
+        window = min(self.settings.window, store.prompt_k.shape[2])
+        if layer < self.settings.skip_layers and store.prompt_k.shape[2] > window:
+            self.score(
+                layer, query, store, scale, window
+            )  # its evidence persists into the layers that select
+        super().prefill(layer, query, store, scale)
+
     def score(self, layer: int, query: Tensor, store: KVStore, scale: float, window: int) -> Tensor:
         attention = window_attention(query, store.prompt_k, window, scale)  # (H, G, W, T)
         seen = attention[..., : attention.shape[-1] - window]

@@ -51,7 +51,8 @@ class Policy:
     title: ClassVar[str]
     summary: ClassVar[str]
     sketches: ClassVar[bool] = False  # decides with the detector
-    decides: ClassVar[bool] = False  # takes refresh decisions, which an edit can override
+    edits: ClassVar[tuple[str, ...]] = ("pin", "ban")  # the kinds of edits that it can follow
+    thresholds: ClassVar[bool] = False  # compares drift with tau
     guesses: ClassVar[bool] = False  # wants the query guessed from the layer before
     rehearses: ClassVar[bool] = False  # wants the attention of an uncompressed run first
 
@@ -108,15 +109,15 @@ class Policy:
         does it.
         """
         scaled = scaled_query(query, store.keys.shape[1], scale)
+        self.settle(layer, store)
+        if self.gate.moved(layer) and not store.whole:
+            store.write(self._with_pins(layer, store))
         if self.observe and self.settings.diagnostics:
             self.diagnosis[layer] = diagnose(scaled, store)
         if store.whole:
             if self.observe:
                 self.show(layer, store, logits_of(scaled, store.live_keys()), self.no(scaled.device))
             return None
-        self.settle(layer, store)
-        if self.gate.moved(layer):
-            store.write(self._with_pins(layer, store))
         return self.attend(layer, scaled, store)
 
     def attend(self, layer: int, query: Tensor, store: KVStore) -> Tensor:

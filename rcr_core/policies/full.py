@@ -10,5 +10,7 @@ class Full(Policy):
     title = "Full cache"
     summary = "keeps everything: the uncompressed reference"
 
+    edits = ()
+
     def keeps_all(self, layer: int, prefix: int) -> bool:
         return True

@@ -13,7 +13,7 @@ from rcr_core.policies.bacon import Bacon
 class PerStep(Bacon):
     """Base: BACON selects at prefill, `select` at every step. An edit can hold a layer's selection."""
 
-    decides = True
+    edits = ("pin", "ban", "refresh", "hold")
 
     def select(self, layer: int, query: Tensor, store: KVStore) -> Tensor:
         """The selection for this step, int64 [H, S] ascending. query float32 [H, G, D], scaled."""

@@ -19,8 +19,13 @@ class Quest(PerStep):
         super().__init__(*args, **kwargs)
         self.pages: dict[int, PageDigest] = {}
 
+    @property
+    def page(self) -> int:
+        """Tokens per page: never more than there are slots, or one page would not fit."""
+        return min(self.settings.page, self.settings.select)
+
     def prepare(self, layer: int, query: Tensor, store: KVStore) -> None:
-        self.pages[layer] = PageDigest.bounds(store.prefix_k, self.settings.page)
+        self.pages[layer] = PageDigest.bounds(store.prefix_k, self.page)
 
     @property
     def decision_bytes(self) -> int:

@@ -24,7 +24,8 @@ class RateControlled(Bacon):
     title = "RCR"
     summary = "re-selects where drift exceeds tau; tau is steered towards the target rate rho"
     sketches = True
-    decides = True
+    thresholds = True
+    edits = ("pin", "ban", "refresh", "hold", "tau", "rho")
 
     def __init__(self, *args, **kwargs):
         super().__init__(*args, **kwargs)
@@ -117,6 +118,7 @@ class FixedDrift(RateControlled):
     name = "threshold"
     title = "Fixed threshold"
     summary = "re-selects where drift exceeds a fixed tau0"
+    edits = ("pin", "ban", "refresh", "hold", "tau")
 
     @property
     def gain(self) -> float:

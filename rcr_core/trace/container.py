@@ -26,7 +26,7 @@ from rcr_core.trace.meta import TraceMeta
 from rcr_core.trace.schema import DTYPES, check_layout
 
 FORMAT = "rcr-trace"
-MAX_HEADER_BYTES = 4 << 20
+MAX_HEADER_BYTES = 8 << 20
 _ALIGN = 8  # so that a reader may lay typed arrays over the body
 _MAX_SIZE = 1 << 53  # what any JSON reader can hold exactly
 _FOREIGN = "this is not a trace file"

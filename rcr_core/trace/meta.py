@@ -70,10 +70,6 @@ def _sizes(name: str, value: Any) -> tuple[tuple[int, int], ...]:
     return tuple((side(name, height), side(name, width)) for height, width in sizes)
 
 
-def _seed(name: str, value: Any) -> int | None:
-    return None if value is None else checks.count(0, (1 << 63) - 1)(name, value)
-
-
 def _timings(name: str, value: Any) -> dict[str, Any]:
     timings = checks.mapping(name, value)
     if "prefill" not in timings or "steps" not in timings:
@@ -128,7 +124,8 @@ class TraceMeta:
     managed: tuple[bool, ...] = _field(checks.flags)  # [L]
     token_text: tuple[str | None, ...] = _field(checks.texts_or_none, default=())  # [N]
     stop_reason: str = _field(checks.choice(*STOP_REASONS), default="")
-    seed: int | None = _field(_seed, default=None)
+    dtype: str = _field(checks.text, default="")
+    device: str = _field(checks.text, default="")
     notes: tuple[str, ...] = _field(checks.texts, default=())
     timings: dict[str, Any] = _field(_timings, default_factory=lambda: {"prefill": 0.0, "steps": []})
     versions: dict[str, str] = _field(_versions, default_factory=dict)

@@ -136,7 +136,7 @@ class Trace:
 
     @property
     def refresh_rate(self) -> float:
-        """The share of layer-steps (steps >= 1, managed layers) that refreshed; 0 where there is none."""
+        """The share of layer-steps that refreshed, of those that evict something; 0 where none does."""
         return _mean(self._decisions(self.fire))
 
     @property
@@ -146,9 +146,9 @@ class Trace:
 
     @property
     def tau_end(self) -> float:
-        """The threshold of the last decision: last step, last managed layer; 0 where there is none."""
+        """The threshold of the last decision; 0 where there is none."""
         decisions = self._decisions(self.tau)
-        return float(decisions[-1, -1]) if decisions.size else 0.0
+        return float(decisions[-1]) if decisions.size else 0.0
 
     def selection(self, step: int, layer: int) -> np.ndarray | None:
         """The prefix indices that a layer attended to at a step, i64 [H, S]; None where it kept them all."""
@@ -167,8 +167,10 @@ class Trace:
         return (decode[1:] == decode[:-1]).mean(axis=(0, 2))
 
     def _decisions(self, value: np.ndarray) -> np.ndarray:
-        """The layer-steps of `value` [N, L] in which a decision is taken: [max(N - 1, 0), managed layers]."""
-        return value[1:, np.array(self.meta.managed)]
+        """The layer-steps of `value` [N, L] in which entries are evicted, so that there is something to
+        decide.
+        """
+        return value[1:][(self.selected_row[1:] >= 0) & np.array(self.meta.managed)]
 
 
 def check_values(name: str, value: np.ndarray, meta: TraceMeta) -> None:

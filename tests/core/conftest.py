@@ -7,14 +7,12 @@ os.environ["HF_HUB_OFFLINE"] = "1"  # read when huggingface_hub is imported
 
 import pytest
 import torch
-import transformers
 
 from rcr_core.bundled.captioner import MODEL_FOLDER
 from rcr_core.models import load_model
 from tests.core.tiny import build_tiny
 
 torch.set_num_threads(2)
-transformers.utils.logging.disable_progress_bar()
 
 
 @pytest.fixture(scope="session")

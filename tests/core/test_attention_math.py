@@ -101,6 +101,13 @@ def test_evicted_mass_is_what_lies_on_unkept_prefix_entries():
     assert evicted_mass(probability, selected, 14).item() == pytest.approx(total / 3, abs=1e-6)
 
 
+def test_evicted_mass_of_summed_query_heads_is_their_mean():
+    probability = drawn(3, 4, 20).softmax(-1)
+    selected = torch.tensor([[0, 4, 13], [1, 2, 3], [5, 6, 11]])
+    mean = evicted_mass(probability.mean(1), selected, 14).item()
+    assert evicted_mass(probability.sum(1), selected, 14, 4).item() == pytest.approx(mean, abs=1e-6)
+
+
 def test_evicted_mass_is_zero_where_all_is_kept():
     selected = torch.arange(9).expand(2, 9)
     assert evicted_mass(drawn(2, 15).softmax(-1), selected, 9).item() == pytest.approx(0.0, abs=1e-6)

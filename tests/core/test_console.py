@@ -32,6 +32,7 @@ def run(*words, folder=None, **kwargs):
 def test_caption_streams_the_text_and_writes_a_complete_trace(tmp_path):
     done = run("caption", EXAMPLE, "--policy", "rcr", folder=tmp_path)
     assert done.returncode == 0, done.stderr
+    assert done.stderr == ""
     trace = read_trace(tmp_path / "runs" / "1-four-objects.rcr.rcr")
     text, table = done.stdout.split("\n\n", 1)
     assert text == trace.text
@@ -120,7 +121,13 @@ BAD = {
         "max_new_tokens must be in",
     ),
     "prompt too long": (lambda f: ["caption", EXAMPLE, "--prompt", "row " * 5000], "4096"),
-    "unreadable edit": (lambda f: ["caption", EXAMPLE, "--edit", "jump:3"], "refresh, hold, pin"),
+    "edit out of range": (
+        lambda f: ["caption", EXAMPLE, "--edit", "tau:10,value=5"],
+        "a value in [1e-06, 1]",
+    ),
+    "edit without its index": (lambda f: ["caption", EXAMPLE, "--edit", "pin:3"], "needs the index"),
+    "out is a folder": (lambda f: ["caption", EXAMPLE, "--out", f], "is a folder"),
+    "unreadable edit": (lambda f: ["caption", EXAMPLE, "--edit", "jump:3"], "unknown edit 'jump'"),
     "edit beyond the run": (
         lambda f: ["caption", EXAMPLE, "--edit", "hold:3,layer=9"],
         "layer must be in [0, 5]",

@@ -127,8 +127,10 @@ def test_an_earlier_tau_keeps_its_value():
     control = controller()
     before = control.tau
     drive(control, np.array([[True]]))
+    moved = control.tau
     control.set_tau(0.9)
     assert float(before) == pytest.approx(0.03, rel=1e-12)
+    assert float(moved) == pytest.approx(0.03 * math.exp(0.05 * 0.6), rel=1e-9)
 
 
 def test_a_step_without_decisions_moves_nothing():

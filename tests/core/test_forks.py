@@ -9,7 +9,7 @@ import pytest
 
 from rcr_core.captioning import CaptionRequest
 from rcr_core.edits import Edit
-from rcr_core.errors import EditError, SettingsError
+from rcr_core.errors import EditError
 from rcr_core.policies import POLICIES
 from rcr_core.settings import Settings
 from rcr_core.trace import trace_bytes
@@ -111,9 +111,15 @@ def test_tau_and_rho_change_from_their_step_on(captioner, prompt):
 
 
 def test_edits_that_a_policy_cannot_follow_are_refused(captioner, prompt):
-    with pytest.raises(SettingsError, match="no refresh decisions"):
+    with pytest.raises(EditError, match="BACON cannot follow the edit refresh"):
         traced(captioner, prompt, "bacon", edits=[Edit("refresh", step=3)])
-    with pytest.raises(SettingsError, match="has no tau"):
+    with pytest.raises(EditError, match="Fixed threshold cannot follow the edit rho"):
+        traced(captioner, prompt, "threshold", edits=[Edit("rho", step=3, value=0.1)])
+    with pytest.raises(EditError, match="Full cache cannot follow the edit ban"):
+        traced(captioner, prompt, "full", edits=[Edit("ban", step=3, index=1)])
+    with pytest.raises(EditError, match="step 400 is beyond the 24 new tokens"):
+        traced(captioner, prompt, edits=[Edit("hold", step=400)])
+    with pytest.raises(EditError, match="cannot follow the edit tau"):
         traced(captioner, prompt, "exact", edits=[Edit("tau", step=3, value=0.1)])
     with pytest.raises(EditError, match="index must be in"):
         traced(captioner, prompt, edits=[Edit("pin", step=3, index=100_000)])

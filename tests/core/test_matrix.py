@@ -34,10 +34,12 @@ def test_every_policy_runs_and_reports(load, family, name, diagnostics):
     if name == "full":
         assert not trace.drift.any()
         assert (trace.selected_row[1:] == -1).all()
-    if POLICIES[name].decides and name not in ("rcr", "threshold"):
+    if "hold" in POLICIES[name].edits and not POLICIES[name].thresholds:
         assert trace.fire[1:].all()
     if diagnostics:
-        assert ((trace.recall >= 0) & (trace.recall <= 1)).all()
+        assert (trace.recall is None) == (name not in ("rcr", "threshold"))
+        if trace.recall is not None:
+            assert ((trace.recall[1:] > 0) & (trace.recall <= 1)[1:]).all()
         assert (trace.top_position < trace.meta.prefix_length).all()
 
 
@@ -84,6 +86,9 @@ def test_skipped_layers_keep_their_whole_prefix(load):
     assert (trace.selected_row[:, :2] == -1).all()
     assert (trace.selected_row[:, 2:] >= 0).all()
     assert not trace.drift[:, :2].any()
+    # Only layers that evict something decide, so only they count.
+    assert trace.refresh_rate == pytest.approx(trace.fire[1:, 2:].mean())
+    assert trace.tau_end == trace.tau[-1, -1]
 
 
 def test_layers_with_a_binding_sliding_window_pass_through_and_are_reported(load):

@@ -11,16 +11,7 @@ from rcr_core.policies import POLICIES, make_policy
 from rcr_core.settings import Settings
 from tests.core.runs import FAMILIES, prompt_for
 
-SYNCS = (
-    "_local_scalar_dense",
-    "nonzero",
-    "masked_select",
-    "item",
-    "unique",
-    "is_nonzero",
-    "equal",
-    "_to_copy_cpu",
-)
+SYNCS = ("_local_scalar_dense", "nonzero", "masked_select", "_unique2", "is_nonzero", "equal", "index[bool]")
 
 
 class OpNames(TorchDispatchMode):
@@ -29,8 +20,48 @@ class OpNames(TorchDispatchMode):
         self.names = []
 
     def __torch_dispatch__(self, func, types, args=(), kwargs=None):
-        self.names.append(func.__name__.split(".")[0])
+        name = func.__name__.split(".")[0]
+        if name.startswith("index") and any(_is_mask(part) for part in args[1:]):
+            name = "index[bool]"  # a boolean index must know how many are true
+        self.names.append(name)
         return func(*args, **(kwargs or {}))
+
+
+def _is_mask(part) -> bool:
+    parts = part if isinstance(part, (list, tuple)) else [part]
+    return any(isinstance(one, torch.Tensor) and one.dtype == torch.bool for one in parts)
+
+
+class HostCopies:
+    """Counts calls that bring a tensor to the host; on the CPU they leave no operator behind."""
+
+    def __init__(self, monkeypatch):
+        self.count = 0
+        for name in ("cpu", "numpy", "tolist", "item", "__int__", "__float__", "__bool__"):
+            monkeypatch.setattr(torch.Tensor, name, self._counted(getattr(torch.Tensor, name), name))
+
+    def _counted(self, method, name):
+        def call(tensor, *args, **kwargs):
+            self.count += name != "numpy"  # a view of what `cpu` brought
+            return method(tensor, *args, **kwargs)
+
+        return call
+
+
+def test_the_spies_see_what_they_are_for(monkeypatch):
+    values, mask = torch.arange(4.0), torch.tensor([True, False, True, False])
+    for sync in (
+        lambda: values[mask],
+        lambda: values.nonzero(),
+        lambda: values.unique(),
+        lambda: values[0].item(),
+    ):
+        with OpNames() as ops:
+            sync()
+        assert set(ops.names) & set(SYNCS), ops.names
+    copies = HostCopies(monkeypatch)
+    values.cpu(), values.tolist(), bool(mask[0]), int(values[0])
+    assert copies.count >= 4
 
 
 def step_ops(loaded, policy):
@@ -48,29 +79,40 @@ def step_ops(loaded, policy):
 @pytest.mark.parametrize("family", [*FAMILIES, "bundled"])
 @pytest.mark.parametrize("observe", [False, True])
 @pytest.mark.parametrize("update", ["layer", "step"])
-def test_a_masked_step_has_no_sync(load, family, observe, update):
+def test_a_masked_step_has_no_sync(load, family, observe, update, monkeypatch):
     loaded = load(family)
     settings = Settings(select=8, window=8, candidates=16, update=update, merge="masked")
+    copies = HostCopies(monkeypatch)
+    engine = Engine(loaded.model)
+    session = engine.start(prompt_for(loaded).inputs, make_policy("rcr", settings, observe=observe), 8)
+    copies.count = 0
+    for _ in range(3):
+        engine.step(session, engine.choose(session))
+    assert copies.count == 0
+    monkeypatch.undo()
     names = step_ops(loaded, make_policy("rcr", settings, observe=observe))
     assert len(names) > 100
     assert not [name for name in names if name in SYNCS]
 
 
 @pytest.mark.parametrize("family", FAMILIES)
-def test_recording_a_step_has_no_sync_but_its_one_copy(load, family):
+def test_recording_a_step_has_no_sync_but_its_one_copy(load, family, monkeypatch):
     loaded = load(family)
     engine = Engine(loaded.model)
     prompt = prompt_for(loaded)
     settings = Settings(select=8, window=8, candidates=16)
     recorder = Recorder(prompt.geometry, prompt.length, engine.shape, 8, loaded.device)
     session = engine.start(prompt.inputs, make_policy("rcr", settings, observe=True), 4)
-    recorder.record(session, engine.choose(session), str, 0.0)
-    engine.step(session, engine.choose(session))
-    token = engine.choose(session)
-    with OpNames() as ops:
-        recorder.record(session, token, str, 0.0)
-    assert len(ops.names) > 20
-    assert not [name for name in ops.names if name in SYNCS]
+    copies = HostCopies(monkeypatch)
+    for _ in range(2):  # the prefill, and a step
+        token = engine.choose(session)
+        copies.count = 0
+        with OpNames() as ops:
+            recorder.record(session, token, str, 0.0)
+        assert len(ops.names) > 20
+        assert not [name for name in ops.names if name in SYNCS]
+        assert copies.count == 1
+        engine.step(session, token)
 
 
 def test_the_spy_sees_the_sync_of_the_branching_path(load):

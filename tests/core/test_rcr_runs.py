@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 
 import pytest
 import torch
 
+from rcr_core.bundled.scenes import CAPTION_PROMPT, make_scene
 from rcr_core.captioning import CaptionRequest
 from rcr_core.engine import Engine
 from rcr_core.models import prepare
@@ -57,10 +59,12 @@ def test_masked_equals_branch_token_for_token(load, family, update):
 
 def test_masked_equals_branch_over_200_steps_on_the_bundled_captioner(load):
     loaded = load("bundled")
-    inputs = prompt_for(loaded).inputs
+    inputs = prepare(loaded, [make_scene(9008, count=14).image()], CAPTION_PROMPT).inputs
     engine = Engine(loaded.model)
     one, other = (decisions(engine, inputs, Settings(merge=m), 200) for m in ("masked", "branch"))
     assert len(one[0]) == 200
+    fired = [fire for row in one[1][1:] for _, _, fire, _ in row]
+    assert 0.05 < sum(fired) / len(fired) < 0.95, "both outcomes must occur"
     assert_same_decisions(one, other)
 
 
@@ -121,6 +125,19 @@ def test_two_interleaved_runs_keep_their_tokens(load, family):
     together = list(zip(*streams, strict=True))[-1]
     assert [session.tokens for session in together] == alone
     assert alone[0] != alone[1]
+
+
+def test_two_engines_on_one_model_in_two_threads_keep_their_tokens(load):
+    """Positions of Qwen-VL live on the model, so all engines of a model must take turns."""
+    loaded = load("qwen3_vl")
+    prompts = [prompt_for(loaded), prepare(loaded, [], "What is in the picture?")]
+    alone = [tokens_of(Engine(loaded.model), p.inputs, make_policy("rcr", SMALL), 30) for p in prompts]
+    with ThreadPoolExecutor(2) as pool:
+        jobs = [
+            pool.submit(tokens_of, Engine(loaded.model), p.inputs, make_policy("rcr", SMALL), 30)
+            for p in prompts
+        ]
+        assert [job.result() for job in jobs] == alone
 
 
 @pytest.mark.parametrize("family", FAMILIES)

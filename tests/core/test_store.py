@@ -48,7 +48,7 @@ def test_slots_are_selected_then_window(case):
     store = compacted(case)
     np.testing.assert_array_equal(store.live_keys().numpy(), rows(case.keys))
     np.testing.assert_array_equal(store.live_values().numpy(), rows(case.values))
-    assert (store.ready, store.whole, store.prefix, store.window) == (True, False, LENGTH - WINDOW, WINDOW)
+    assert (store.ready, store.whole, store.prefix) == (True, False, LENGTH - WINDOW)
     assert store.selected.tolist() == PICKED
     assert store.prompt_k is None and store.prompt_v is None
 

@@ -46,7 +46,7 @@ def small_meta(**changes) -> TraceMeta:
         "managed": [False, True],
         "token_text": ["A", None, " 猫"],
         "stop_reason": "length",
-        "seed": 7,
+        "dtype": "float32",
         "notes": ["a note"],
         "timings": {"prefill": 0.5, "steps": [0.25, 0.125], "load": 2},
         "versions": {"numpy": "2"},
@@ -330,7 +330,7 @@ BAD_META = {
         {"prompt_pieces": [{"text": "", "start": 0, "count": 1, "kind": "text"}] * 2},
         "overlap",
     ),
-    "seed negative": ({"seed": -1}, "seed must be"),
+    "dtype no text": ({"dtype": -1}, "dtype must be"),
     "surrogate in notes": ({"notes": ["\ud800"]}, "notes holds broken Unicode"),
 }
 
