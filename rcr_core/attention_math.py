@@ -46,9 +46,8 @@ def evicted_mass(probability: Tensor, selected: Tensor, prefix: int, groups: int
     probability [H, Np + W + generated], summed over `groups` query heads (1: their mean), selected [H, S] ->
     scalar in [0, 1].
     """
-    kept = probability.gather(1, selected).sum()
-    evicted = probability[:, :prefix].sum() - kept
-    return (evicted / (probability.shape[0] * groups)).clamp_(0.0, 1.0)
+    evicted = probability[:, :prefix].scatter(1, selected, 0.0)
+    return (evicted.sum() / (probability.shape[0] * groups)).clamp_(max=1.0)  # rounding may exceed a share
 
 
 def attend_slots(logits: Tensor, values: Tensor) -> Tensor:

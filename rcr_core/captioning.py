@@ -16,7 +16,7 @@ from importlib.metadata import version
 from rcr_core.edits import Edit, Gate
 from rcr_core.engine import Engine, Recorder, TextStream
 from rcr_core.errors import EditError, SettingsError
-from rcr_core.models import LoadedModel, PreparedPrompt
+from rcr_core.models import LoadedModel, PreparedPrompt, check_length
 from rcr_core.out_of_memory import memory_guard
 from rcr_core.policies import POLICIES, make_policy, unknown_policy
 from rcr_core.settings import Settings
@@ -65,13 +65,14 @@ class Captioner:
 class CaptionRun:
     """One run. Iterate once; `trace()` is right whenever it is called, `stop()` ends the run after this step.
 
-    Raises `SettingsError` and `EditError` on construction where the policy cannot do what is asked.
+    Raises `PromptError` and `EditError` on construction where the run cannot do what is asked.
     """
 
     def __init__(self, captioner: Captioner, prompt: PreparedPrompt, request: CaptionRequest):
         self.captioner = captioner
         self.prompt = prompt
         self.request = request
+        check_length(captioner.loaded, prompt.length, request.max_new_tokens)
         self._check_edits()
         self._policy = make_policy(request.policy, request.settings, Gate(request.edits), observe=True)
         self._builder = TraceBuilder(self._meta(), prompt.geometry, prompt.image_png)
@@ -101,14 +102,15 @@ class CaptionRun:
             self._policy = None  # sketches and views; the cache goes with the session
 
     def _records(self) -> Iterator[StepRecord]:
-        engine, request, inputs = self.captioner.engine, self.request, self.prompt.inputs
-        count, penalty, stop_ids = request.max_new_tokens, request.repetition_penalty, self._stop_ids
+        engine, loaded = self.captioner.engine, self.captioner.loaded
+        request, inputs, stop_ids = self.request, self.prompt.inputs, loaded.stop_ids
+        count, penalty = request.max_new_tokens, request.repetition_penalty
         if self._policy.rehearses:
             engine.rehearse(inputs, self._policy, count, stop_ids, penalty, self._stop.is_set)
         if self._stop.is_set() or not count:
             self._reason = "stopped" if count else "length"
             return
-        text = TextStream(self.captioner.loaded.tokenizer)
+        text = TextStream(loaded.tokenizer)
         recorder = Recorder(
             self.prompt.geometry, self.prompt.length, engine.shape, request.settings.select, engine.device
         )
@@ -130,10 +132,6 @@ class CaptionRun:
             began = time.perf_counter()
             engine.step(session, token)
 
-    @property
-    def _stop_ids(self) -> frozenset[int]:
-        return self.captioner.loaded.stop_ids
-
     def _check_edits(self) -> None:
         """Edits must name what the run has, and what the policy decides."""
         request, policy = self.request, POLICIES[self.request.policy]
@@ -152,12 +150,8 @@ class CaptionRun:
                 )
 
     def _meta(self) -> TraceMeta:
-        engine, loaded, prompt, settings = (
-            self.captioner.engine,
-            self.captioner.loaded,
-            self.prompt,
-            self.request.settings,
-        )
+        engine, loaded = self.captioner.engine, self.captioner.loaded
+        prompt, settings = self.prompt, self.request.settings
         shape = engine.shape
         window = min(settings.window, prompt.length)
         managed = engine.managed_layers(prompt.length + self.request.max_new_tokens)

@@ -1,10 +1,9 @@
 """Train the bundled captioner: `python -m rcr_core.bundled.train --out runs/captioner`.
 
 Two phases. **Vision**: linear heads on the merger's output name what every visual token sees, until shapes
-are read. **Captioner**: captions and short questions under a curriculum by grid size; a size is left for the
-next when its colours are read. The learning rate is flat, then falls linearly to zero over the last steps of
-each phase. Seeded and resumable: the state file is replaced every few minutes, and the same command goes on
-where it stopped.
+are read. **Captioner**: captions and short questions, each under a curriculum by grid size; a size is left
+for the next when it is read. The learning rate is flat, then falls linearly to zero. Seeded and resumable:
+the state file is replaced every few minutes, and the same command goes on where it stopped.
 """
 
 from __future__ import annotations
@@ -31,14 +30,14 @@ from rcr_core.bundled.batches import (
 from rcr_core.bundled.captioner import build_model, build_tokenizer, save_captioner
 from rcr_core.bundled.checkpoint import load_state, save_state
 from rcr_core.bundled.evaluate import evaluate, format_report
+from rcr_core.bundled.optimizers import build_optimizers, schedule, set_rate
 
-SAMPLES = {1: 48, 2: 24, 3: 16, 4: 12, 5: 9}
+SAMPLES = {1: 48, 2: 24, 3: 16, 4: 12, 5: 9}  # scenes per batch, by grid size
 VISION_GRIDS = (1, 2, 3, 4, 5)
 VISION_ODDS = (0.05, 0.25, 0.3, 0.2, 0.2)
 PASS_MARK = 0.85  # running accuracy of colours at which the curriculum goes up
 ANSWER_MARK = 0.93  # the same for answers; half of their tokens are the easy end of the turn
 QUESTION_SHARE = 0.4  # of the batches
-MUON_SHARE = 2.5  # Muon's learning rate over AdamW's
 SAVE_EVERY = 180.0  # seconds
 
 
@@ -99,29 +98,8 @@ class Trainer:
         print(f"resumed {self.progress.phase} at step {self.progress.step}", flush=True)
 
     def _build_optimizers(self) -> None:
-        """Muon for the matrices, AdamW for embeddings, norms, biases and heads; the vision tower learns
-        slower later.
-        """
-        vision, later = self.model.model.visual, self.progress.phase == "captioner"
-        groups: dict[str, list[dict]] = {"muon": [], "adamw": []}
-        sets = [(list(vision.named_parameters()), 0.15 if later else 1.0)]
-        if later:
-            text = [(n, p) for n, p in self.model.named_parameters() if ".visual." not in n]
-            sets.append((text, 1.0))
-        else:
-            sets.append(([(f"heads.{n}", p) for n, p in self.heads.named_parameters()], 1.0))
-        for parameters, scale in sets:
-            for kind in groups:
-                chosen = [
-                    p for n, p in parameters if ("muon" if _is_hidden_matrix(n, p) else "adamw") == kind
-                ]
-                if chosen:
-                    share = scale * (MUON_SHARE if kind == "muon" else 1.0)
-                    groups[kind].append({"params": chosen, "lr": self.options.lr * share, "scale": share})
-        self.optimizers = {
-            "muon": torch.optim.Muon(groups["muon"], weight_decay=0.02, adjust_lr_fn="match_rms_adamw"),
-            "adamw": torch.optim.AdamW(groups["adamw"], betas=(0.9, 0.98), weight_decay=0.0),
-        }
+        captions = self.progress.phase == "captioner"
+        self.optimizers = build_optimizers(self.model, self.heads, captions)
 
     def _phase(self, name: str, steps: int, loss_of) -> None:
         if not self.optimizers:
@@ -129,10 +107,7 @@ class Trainer:
         self.model.train()
         begun = time.monotonic() - self.progress.seconds
         while self.progress.step < steps and self.left:
-            rate = _schedule(self.progress.step, steps)
-            for optimizer in self.optimizers.values():
-                for group in optimizer.param_groups:
-                    group["lr"] = self.options.lr * group["scale"] * rate
+            set_rate(self.optimizers, self.options.lr * schedule(self.progress.step, steps))
             with torch.autocast(self.device.type, dtype=torch.bfloat16):
                 loss = loss_of()
             loss.backward()
@@ -239,23 +214,13 @@ class Trainer:
             print(f"step {progress.step}: questions go up to grid {progress.question_grid}", flush=True)
 
 
-def _is_hidden_matrix(name: str, parameter: torch.Tensor) -> bool:
-    outer = ("embed", "lm_head", "heads.")
-    return parameter.ndim == 2 and not any(part in name for part in outer)
-
-
-def _schedule(step: int, steps: int, warmup: int = 100, fall: float = 0.55) -> float:
-    """Share of the full learning rate: linear warm-up, flat, linear fall over the last part."""
-    return min(1.0, (step + 1) / warmup, (steps - step) / max(1.0, fall * steps))
-
-
 def main(argv: list[str] | None = None) -> None:
     parser = argparse.ArgumentParser(description="Train the bundled captioner.")
     parser.add_argument(
         "--out", default="runs/captioner", help="folder of the state file and of the finished model"
     )
-    parser.add_argument("--vision-steps", type=int, default=2400)
-    parser.add_argument("--captioner-steps", type=int, default=6000)
+    parser.add_argument("--vision-steps", type=int, default=2000)
+    parser.add_argument("--captioner-steps", type=int, default=2250)
     parser.add_argument("--lr", type=float, default=1.5e-3)
     parser.add_argument("--samples", type=int, help="scenes per batch (default: by grid size)")
     parser.add_argument("--stop-after", type=int, help="stop after this many steps; call again to go on")

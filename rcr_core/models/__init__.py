@@ -4,11 +4,12 @@ from rcr_core.models.geometry import visual_geometry
 from rcr_core.models.image_only import image_only
 from rcr_core.models.images import open_image
 from rcr_core.models.loading import LoadedModel, load_model, pick_device
-from rcr_core.models.processing import PreparedPrompt, prepare
+from rcr_core.models.processing import PreparedPrompt, check_length, prepare
 
 __all__ = [
     "LoadedModel",
     "PreparedPrompt",
+    "check_length",
     "image_only",
     "load_model",
     "open_image",

@@ -44,12 +44,7 @@ def prepare(
     _check_prompt(loaded, images, prompt)
     inputs = _encode(loaded, images, prompt)
     length = inputs["input_ids"].shape[1]
-    if length + max_new_tokens > loaded.max_length:
-        raise PromptError(
-            f"{length} prompt tokens and {max_new_tokens} new ones make {length + max_new_tokens}, "
-            f"more than the {loaded.max_length} that {loaded.name} can hold",
-            "use a smaller image, a shorter prompt, or fewer new tokens",
-        )
+    check_length(loaded, length, max_new_tokens)
     config, image_processor = loaded.model.config, loaded.processor.image_processor
     geometry = visual_geometry(config, inputs, tuple(image.size[::-1] for image in images), image_processor)
     picture = b""
@@ -64,6 +59,16 @@ def prepare(
         image_png=picture,
         prompt=prompt,
     )
+
+
+def check_length(loaded: LoadedModel, length: int, max_new_tokens: int) -> None:
+    """Raises `PromptError` where a prompt of `length` tokens leaves too little room for the new ones."""
+    if length + max_new_tokens > loaded.max_length:
+        raise PromptError(
+            f"{length} prompt tokens and {max_new_tokens} new ones make {length + max_new_tokens}, "
+            f"more than the {loaded.max_length} that {loaded.name} can hold",
+            "use a smaller image, a shorter prompt, or fewer new tokens",
+        )
 
 
 def _check_prompt(loaded: LoadedModel, images: list[Image.Image], prompt: str) -> None:

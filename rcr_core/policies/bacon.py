@@ -48,9 +48,8 @@ class Bacon(Policy):
     def prefill(self, layer: int, query: Tensor, store: KVStore, scale: float) -> None:
         window = min(self.settings.window, store.prompt_k.shape[2])
         if layer < self.settings.skip_layers and store.prompt_k.shape[2] > window:
-            self.score(
-                layer, query, store, scale, window
-            )  # its evidence persists into the layers that select
+            # A skipped layer selects nothing, but its evidence persists into the layers that do.
+            self.score(layer, query, store, scale, window)
         super().prefill(layer, query, store, scale)
 
     def score(self, layer: int, query: Tensor, store: KVStore, scale: float, window: int) -> Tensor:

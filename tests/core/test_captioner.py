@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 import torch
 from safetensors import safe_open
+from transformers import AutoTokenizer
 
 from rcr_core.bundled.batches import IGNORE, BatchMaker, patches, token_labels
 from rcr_core.bundled.captioner import MODEL_FOLDER, PATCH, build_processor, build_tokenizer
@@ -16,10 +17,13 @@ from rcr_core.bundled.train import main as train
 from rcr_core.captioning import Captioner, CaptionRequest
 from rcr_core.models import prepare
 
-PROMPTS = [CAPTION_PROMPT, "Describe this image in detail."]
+
+@pytest.fixture(scope="module")
+def tokenizer():
+    return build_tokenizer()
 
 
-def by_the_processor(scene, prompt, answer):
+def by_the_processor(tokenizer, scene, prompt, answer):
     """Inputs and text of one turn as the real processor makes them."""
     messages = [
         {
@@ -28,19 +32,19 @@ def by_the_processor(scene, prompt, answer):
         },
         {"role": "assistant", "content": answer},
     ]
-    processor = build_processor(build_tokenizer())
+    processor = build_processor(tokenizer)
     return processor.apply_chat_template(messages, tokenize=True, return_dict=True, return_tensors="pt")
 
 
 @pytest.mark.parametrize("grid", [1, 3, 5])
-def test_training_batches_equal_what_the_processor_makes(grid):
+def test_training_batches_equal_what_the_processor_makes(grid, tokenizer):
     scenes = [make_scene(seed, grid) for seed in range(3)]
-    maker = BatchMaker(build_tokenizer())
+    maker = BatchMaker(tokenizer)
     turns = [[(CAPTION_PROMPT, scene.caption)] for scene in scenes]
     batch = maker._batch(scenes, turns)
     cells = (grid * 4) ** 2
     for index, scene in enumerate(scenes):
-        real = by_the_processor(scene, CAPTION_PROMPT, scene.caption)
+        real = by_the_processor(tokenizer, scene, CAPTION_PROMPT, scene.caption)
         length = real["input_ids"].shape[1] - 1  # the template ends with a line break that is never predicted
         assert torch.equal(batch.inputs["input_ids"][index, :length], real["input_ids"][0, :length])
         own = batch.inputs["pixel_values"][index * cells : (index + 1) * cells]
@@ -48,9 +52,9 @@ def test_training_batches_equal_what_the_processor_makes(grid):
         assert batch.inputs["image_grid_thw"][index].tolist() == real["image_grid_thw"][0].tolist()
 
 
-def test_targets_are_the_answer_and_its_end_and_nothing_else():
+def test_targets_are_the_answer_and_its_end_and_nothing_else(tokenizer):
     scenes = [make_scene(seed) for seed in range(2)]
-    maker = BatchMaker(build_tokenizer())
+    maker = BatchMaker(tokenizer)
     batch = maker.captions(scenes, np.random.default_rng(0))
     for row, scene in zip(batch.targets, scenes, strict=True):
         said = maker.tokenizer.decode(row[row != IGNORE])
@@ -60,9 +64,9 @@ def test_targets_are_the_answer_and_its_end_and_nothing_else():
         assert torch.equal(ids[where + 1], row[where])
 
 
-def test_questions_are_turns_of_one_conversation():
+def test_questions_are_turns_of_one_conversation(tokenizer):
     scene = make_scene(3)
-    maker = BatchMaker(build_tokenizer())
+    maker = BatchMaker(tokenizer)
     batch = maker.questions([scene], np.random.default_rng(0), per_scene=6)
     answers = maker.tokenizer.decode(batch.targets[0][batch.targets[0] != IGNORE]).split("<|im_end|>")[:-1]
     assert len(answers) == 6 + 1
@@ -90,19 +94,23 @@ def test_the_fast_pixels_are_in_the_processors_range():
     assert -1.0 <= flat.min() < flat.max() <= 1.0
 
 
-def test_the_tokenizer_falls_back_to_bytes():
-    tokenizer = build_tokenizer()
+def test_the_tokenizer_falls_back_to_bytes(tokenizer):
     text = "¿Qué hay? 猫 🐈 <b>&amp;</b>"
     assert tokenizer.decode(tokenizer(text).input_ids) == text
     for word in ("large", "hourglass", "purple", "hollow"):
         assert len(tokenizer(" " + word).input_ids) == 1
 
 
-def test_captions_are_as_long_as_promised():
-    tokenizer = build_tokenizer()
+def test_captions_are_as_long_as_promised(tokenizer):
     lengths = [len(tokenizer(make_scene(seed).caption).input_ids) for seed in range(300)]
     assert min(lengths) >= 78
     assert max(lengths) <= 250
+
+
+def test_the_tokenizer_that_ships_is_the_one_that_is_built(tokenizer):
+    """Weights and token ids belong together: a change of the corpus would scramble the model."""
+    shipped = AutoTokenizer.from_pretrained(MODEL_FOLDER)
+    assert shipped.get_vocab() == tokenizer.get_vocab()
 
 
 def test_what_ships_is_small_bf16_and_in_hub_layout():
