@@ -39,7 +39,7 @@ def set_rate(optimizers: dict[str, torch.optim.Optimizer], rate: float) -> None:
 
 
 def schedule(step: int, steps: int, warmup: int = 100, fall: float = 0.55) -> float:
-    """Share of the full learning rate: linear warm-up, flat, linear fall over the last `fall` of the steps."""
+    """Share of the full learning rate: linear warm-up, flat, linear fall at the end."""
     return min(1.0, (step + 1) / warmup, (steps - step) / max(1.0, fall * steps))
 
 

@@ -1,7 +1,9 @@
 """Fixtures of the core's tests: no network, few threads, tiny checkpoints built and loaded once a session."""
 
 import os
+import shutil
 from functools import cache
+from pathlib import Path
 
 os.environ["HF_HUB_OFFLINE"] = "1"  # read when huggingface_hub is imported
 
@@ -39,3 +41,14 @@ def load(tiny):
         return load_model(folder, device="cpu", dtype=dtype)
 
     return loaded
+
+
+@pytest.fixture
+def broken(tiny, tmp_path):
+    """`broken(family)`: a copy of a tiny checkpoint that a test may damage."""
+    return lambda family="qwen2_vl": Path(shutil.copytree(tiny(family), tmp_path / "broken"))
+
+
+@pytest.fixture(scope="session")
+def sharded(tmp_path_factory):
+    return build_tiny("qwen2_vl", tmp_path_factory.mktemp("sharded") / "shards", max_shard_size="300KB")
