@@ -50,11 +50,9 @@ def evicted_mass(probability: Tensor, selected: Tensor, prefix: int, groups: int
     return (evicted.sum() / (probability.shape[0] * groups)).clamp_(max=1.0)  # rounding may exceed a share
 
 
-def attend_slots(logits: Tensor, values: Tensor) -> Tensor:
-    """Attention over the live slots: logits [H, G, n], values [H, n, D] -> [H, G, D] in the dtype of the
-    values.
-    """
-    return torch.bmm(logits.softmax(-1).to(values.dtype), values)
+def attend_slots(weights: Tensor, values: Tensor) -> Tensor:
+    """Attention output: weights [H, G, n], values [H, n, D] -> [H, G, D] in the dtype of the values."""
+    return torch.bmm(weights.to(values.dtype), values)
 
 
 def top_sorted(score: Tensor, count: int) -> Tensor:
@@ -67,4 +65,5 @@ def top_sorted(score: Tensor, count: int) -> Tensor:
     room = count - above.sum(-1, keepdim=True)
     chosen = above | (tied & (tied.cumsum(-1) <= room))
     index = torch.arange(score.shape[-1], device=score.device).expand_as(score)
-    return index.masked_fill(~chosen, score.shape[-1]).topk(count, dim=-1, largest=False).values
+    index = index.masked_fill(~chosen, score.shape[-1] - 1)  # a NaN score must not point beyond the row
+    return index.topk(count, dim=-1, largest=False).values

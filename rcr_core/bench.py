@@ -89,7 +89,7 @@ class Generate:
         clock = _Clock()
         kept = {}
         if self.cache is not None:
-            self.cache.crop(self.contest.length - 1)
+            self.cache.crop(self.contest.length - 1 - self.cache.get_seq_length())
             kept = {"cache": self.cache}
         self.contest.model.generate(
             **self.inputs,

@@ -35,7 +35,7 @@ def cost(policy: str, settings: Settings, prefix: int, head_dim: int, rate: floa
     if policy in ("bacon", "snapkv", "oracle"):
         return Cost(0.0, 0.0, 0.0, 0.0)
     if policy == "exact":
-        return Cost(0.0, 0.0, prefix, rate * (prefix + select))
+        return Cost(0.0, 0.0, rate * prefix, rate * (prefix + select))
     if policy in ("rcr", "threshold"):
         sketch = prefix * min(settings.rank, head_dim, prefix) / head_dim
         candidates = min(settings.candidate_count, prefix)

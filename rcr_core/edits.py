@@ -6,6 +6,7 @@ An edit forces or forbids a refresh, pins or bans a prefix entry, or changes tau
 from __future__ import annotations
 
 from dataclasses import asdict, dataclass
+from numbers import Real
 from typing import Any
 
 import torch
@@ -58,7 +59,11 @@ class Edit:
             raise EditError(f"{self.kind} needs the index of a prefix entry")
         if self.kind in _VALUES:
             low, high = _VALUES[self.kind]
-            if self.value is None or not low <= self.value <= high:
+            if (
+                not isinstance(self.value, Real)
+                or isinstance(self.value, bool)
+                or not low <= self.value <= high
+            ):
                 raise EditError(f"{self.kind} needs a value in [{low:g}, {high:g}]")
 
     def _check_whole_numbers(self) -> None:

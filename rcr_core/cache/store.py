@@ -61,13 +61,17 @@ class KVStore(CacheLayerMixin):
         tokens.
         """
         length = self.prompt_k.shape[2]
-        self.prefix_k = self.prompt_k[0, :, : length - window].contiguous()  # (H, Np, D)
-        self.prefix_v = self.prompt_v[0, :, : length - window].contiguous()
+        depth = self.prompt_k.shape[-1]
+        prefix = (x[0, :, : length - window] for x in (self.prompt_k, self.prompt_v))
+        aside = torch.cat(tuple(prefix), dim=-1)  # (H, Np, 2D): a key and its value are fetched together
+        self.prefix_k, self.prefix_v = aside[..., :depth], aside[..., depth:]
+        self._table = aside.view(-1, aside.shape[-1])
+        self._key_table = self._table[:, :depth]
         self._allocate(selected.shape[-1] + window)
         slots = slice(selected.shape[-1], selected.shape[-1] + window)
         self.keys[:, :, slots] = self.prompt_k[:, :, length - window :]
         self.values[:, :, slots] = self.prompt_v[:, :, length - window :]
-        self._offset = torch.arange(self.prefix_k.shape[0], device=selected.device)[:, None] * self.prefix
+        self._offset = torch.arange(aside.shape[0], device=selected.device)[:, None] * self.prefix
         self._finish()
         self.write(selected)
 
@@ -85,13 +89,12 @@ class KVStore(CacheLayerMixin):
         """Put another selection (int64 [H, S], ascending) into the first S slots."""
         heads, count = selected.shape
         flat = (selected + self._offset).view(-1)
-        self.keys[0, :, :count] = self._rows(self.prefix_k, flat).view(heads, count, -1)
-        self.values[0, :, :count] = self._rows(self.prefix_v, flat).view(heads, count, -1)
+        self._slots[0, :, :count] = self._rows(self._table, flat).view(heads, count, -1)
         self.selected = selected
 
     def candidate_keys(self, index: Tensor) -> Tensor:
         """Keys of prefix entries: index [H, C] -> [H, C, D]."""
-        return self._rows(self.prefix_k, (index + self._offset).view(-1)).view(*index.shape, -1)
+        return self._rows(self._key_table, (index + self._offset).view(-1)).view(*index.shape, -1)
 
     def live_keys(self) -> Tensor:
         """[H, n, D]"""
@@ -104,12 +107,12 @@ class KVStore(CacheLayerMixin):
     @property
     def resident_bytes(self) -> int:
         """Bytes of the live slots that are in use."""
-        return 2 * self.keys[:, :, : self.live].numel() * self.keys.element_size()
+        return self.keys[:, :, : self.live].nbytes + self.values[:, :, : self.live].nbytes
 
     @property
     def aside_bytes(self) -> int:
         """Bytes of the prefix that stands aside (in CPU memory, in a deployment)."""
-        return 0 if self.whole else self.prefix_k.nbytes + self.prefix_v.nbytes
+        return self.prefix_k.nbytes + self.prefix_v.nbytes if self.selected is not None else 0
 
     @property
     def held_bytes(self) -> int:
@@ -131,8 +134,9 @@ class KVStore(CacheLayerMixin):
 
     def _allocate(self, slots: int) -> None:
         _, heads, _, depth = self.prompt_k.shape
-        self.keys = self.prompt_k.new_empty(1, heads, slots + self.room, depth)
-        self.values = self.prompt_v.new_empty(1, heads, slots + self.room, self.prompt_v.shape[-1])
+        width = depth + self.prompt_v.shape[-1]
+        self._slots = self.prompt_k.new_empty(1, heads, slots + self.room, width)  # a key beside its value
+        self.keys, self.values = self._slots[..., :depth], self._slots[..., depth:]
         self.live = slots
 
     def _finish(self) -> None:
@@ -142,4 +146,4 @@ class KVStore(CacheLayerMixin):
     @staticmethod
     def _rows(table: Tensor, flat: Tensor) -> Tensor:
         # One index_select of whole rows is several times faster than a gather with an expanded index.
-        return table.view(-1, table.shape[-1]).index_select(0, flat)
+        return table.index_select(0, flat)

@@ -182,7 +182,7 @@ class Engine:
                 break
         policy.sums = rehearsal.sums
 
-    @torch.no_grad()
+    @torch.inference_mode()
     def _forward(self, session: Session, inputs: dict[str, Tensor]) -> Tensor:
         with memory_guard():
             result = self.model(

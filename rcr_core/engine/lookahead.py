@@ -10,7 +10,6 @@ from __future__ import annotations
 
 from contextlib import contextmanager
 
-import torch
 from transformers import PreTrainedModel
 
 from rcr_core.attention_math import scaled_query
@@ -42,8 +41,7 @@ def guessed_queries(model: PreTrainedModel, state: RunState, cache_key: str):
             continue
         handles.append(modules[layer].register_forward_pre_hook(hook_for(layer), with_kwargs=True))
     try:
-        with torch.no_grad():
-            yield
+        yield
     finally:
         for handle in handles:
             handle.remove()

@@ -32,6 +32,7 @@ class Recorder:
         self.position = torch.as_tensor(geometry.position, dtype=torch.long, device=device)  # (P,)
         self._kinds: Tensor | None = None
 
+    @torch.inference_mode()
     def record(self, session: Session, token: Tensor, text_of, began: float) -> StepRecord:
         """The record of the step whose logits chose `token`.
 
@@ -66,37 +67,43 @@ class Recorder:
         """Masses and maps of the managed layers (M of them), from their logits."""
         ordered = [views[layer] for layer in sorted(views)]
         prefix = ordered[0].prefix
-        full = torch.stack([view.logits for view in ordered]).softmax(-1)  # (M, H, G, Np + W + generated)
-        kept = full * self._kept(ordered, full, prefix).unsqueeze(2)
-        used = (kept / kept.sum(-1, keepdim=True).clamp_min(1e-30)).mean((1, 2))  # (M, X)
-        # The last W prompt tokens are never evicted, so they miss nothing.
-        missed = (full - kept).mean((1, 2))
-        maps = torch.cat((used, missed))[:, self.position]  # (2M, P)
+        used, missed = self._spread(ordered, prefix)
+        maps = torch.cat((used[:, : self.prompt], missed))[:, self.position]  # (2M, P)
         maps = torch.cat((maps[: len(ordered)].mean(0, keepdim=True), maps))  # the first row is the mean
         pixels, scale = quantised(maps)
         shared = {
             "pixels": pixels,
             "scale": scale,
             "mass": used @ self._kind_columns(used.shape[-1], prefix, used.device),
-            "drift": torch.stack([view.drift for view in ordered]),
-            "tau": torch.stack([view.tau for view in ordered]).float(),
-            "fire": torch.stack([view.fire for view in ordered]).float(),
+            "decision": torch.stack([one for v in ordered for one in (v.drift, v.tau, v.fire)]).float(),
         }
         chosen = [view.selected for view in ordered if view.selected is not None]
         if chosen:
             shared["selected"] = torch.stack(chosen).int()
         return shared
 
-    @staticmethod
-    def _kept(views: list[LayerView], full: Tensor, prefix: int) -> Tensor:
-        """1 where an entry takes part in attention, 0 where it is evicted: [M, H, X]."""
-        mask = full.new_ones(full.shape[0], full.shape[1], full.shape[-1])
-        chosen = [view.selected for view in views if view.selected is not None and view.attended]
-        if chosen:
-            evicting = mask[-len(chosen) :]  # layers that keep everything are the first ones
-            evicting[..., :prefix] = 0.0
-            evicting.scatter_(2, torch.stack(chosen), 1.0)
-        return mask
+    def _spread(self, views: list[LayerView], prefix: int) -> tuple[Tensor, Tensor]:
+        """Attention on every entry [M, T + generated] and missed mass on the prompt [M, T], mean over heads.
+
+        Layers that evict nothing come first, if there are any: skipped layers, or all layers at prefill.
+        """
+        whole = [view for view in views if view.selected is None or not view.attended]
+        evicting = views[len(whole) :]
+        used, missed = [], []
+        if whole:
+            used.append(torch.stack([view.weights for view in whole]).mean((1, 2)))
+            missed.append(used[0].new_zeros(len(whole), self.prompt))
+        if evicting:
+            weights = torch.stack([view.weights for view in evicting]).mean(2)  # (K, H, n)
+            selected = torch.stack([view.selected for view in evicting])  # (K, H, S)
+            kept = weights.new_zeros(*weights.shape[:2], prefix)
+            kept.scatter_(2, selected, weights[..., : selected.shape[-1]])
+            used.append(torch.cat((kept, weights[..., selected.shape[-1] :]), dim=-1).mean(1))
+            share = torch.stack([view.share[:, :prefix] for view in evicting]).scatter_(2, selected, 0.0)
+            lost = share.mean(1) / evicting[0].weights.shape[1]
+            # The last W prompt tokens are never evicted, so they miss nothing.
+            missed.append(torch.nn.functional.pad(lost, (0, self.prompt - prefix)))
+        return torch.cat(used), torch.cat(missed)
 
     def _kind_columns(self, width: int, prefix: int, device: torch.device) -> Tensor:
         """Which of selected-visual, selected-text, window, generated each entry is: [X, 4]."""
@@ -134,6 +141,7 @@ class Recorder:
         count = len(managed)
         pixels = host.get("pixels", np.zeros((1, patches), np.uint8))
         scale = host.get("scale", np.zeros(1, np.float32))
+        decision = host.get("decision", np.zeros(0, np.float32)).reshape(count, 3)  # drift, tau, fire
         names = {
             "full_pixels": "map_full",
             "full_scale": "map_full_scale",
@@ -149,9 +157,9 @@ class Recorder:
             logprob=float(host["logprob"][0]),
             top_ids=host["top_ids"],
             top_logprob=host["top_logprob"],
-            drift=self._rows(host.get("drift", np.zeros(0, np.float32)), managed),
-            tau=self._rows(host.get("tau", np.zeros(0, np.float32)), managed),
-            fire=self._rows(host.get("fire", np.zeros(0, np.float32)).astype(np.uint8), managed),
+            drift=self._rows(decision[:, 0].copy(), managed),
+            tau=self._rows(decision[:, 1].copy(), managed),
+            fire=self._rows(decision[:, 2].astype(np.uint8), managed),
             whole=self._whole(views),
             selected=self._selections(views, host),
             mass=self._rows(host.get("mass", np.zeros((0, 4), np.float32)), managed),

@@ -24,13 +24,15 @@ from rcr_core.settings import Settings
 class LayerView:
     """What one layer saw at one step, on the device; the recorder turns the views of a step into a record.
 
-    logits float32 [H, G, Np + W + generated]: best known logits of everything (exact where keys were read,
-    else the sketch's), the first `prefix` of them of the prefix; selected int64 [H, S] after the decision, or
-    None (whole prefix kept); drift, tau, fire: scalars; attended: False at prefill, where the whole prompt
-    takes part whatever is selected.
+    weights float32 [H, G, n]: the attention as it was, over the live slots in their order (at prefill over
+    the whole prompt); share float32 [H, Np + W + generated]: the best known attention on everything, summed
+    over the query heads of a KV head (None where nothing is evicted); prefix: Np; selected int64 [H, S] after
+    the decision, or None (whole prefix kept); drift, tau, fire: scalars; attended: False at prefill, where
+    the whole prompt takes part whatever is selected.
     """
 
-    logits: Tensor
+    weights: Tensor
+    share: Tensor | None
     prefix: int
     selected: Tensor | None
     drift: Tensor
@@ -116,7 +118,8 @@ class Policy:
             self.diagnosis[layer] = diagnose(scaled, store)
         if store.whole:
             if self.observe:
-                self.show(layer, store, logits_of(scaled, store.live_keys()), self.no(scaled.device))
+                weights = logits_of(scaled, store.live_keys()).softmax(-1)
+                self.show(layer, store, weights, None, self.no(scaled.device))
             return None
         return self.attend(layer, scaled, store)
 
@@ -125,10 +128,11 @@ class Policy:
         decide.
         """
         logits = logits_of(query, store.live_keys())  # (H, G, n)
+        weights = logits.softmax(-1)
         if self.observe:
-            everything = self.hybrid(layer, query, logits, store)
-            self.show(layer, store, everything, self.drift_of(everything, store))
-        return attend_slots(logits, store.live_values())
+            share = self.share(layer, query, logits, store)
+            self.show(layer, store, weights, share, self.drift_of(share, query, store))
+        return attend_slots(weights, store.live_values())
 
     def settle(self, layer: int, store: KVStore) -> None:
         """Carry out what an earlier step decided for this one."""
@@ -159,16 +163,21 @@ class Policy:
         estimate.scatter_(2, spread(store.selected, estimate), logits[..., :kept])
         return torch.cat((estimate, logits[..., kept:]), dim=-1)
 
-    def drift_of(self, everything: Tensor, store: KVStore) -> Tensor:
-        """Drift of the present selection, from logits of everything [H, G, Np + W + generated]: scalar."""
-        total = everything.softmax(-1).sum(1)
-        return evicted_mass(total, store.selected, store.prefix, everything.shape[1])
+    def share(self, layer: int, query: Tensor, logits: Tensor, store: KVStore) -> Tensor:
+        """Estimated attention on everything, summed over query heads: float32 [H, Np + W + generated]."""
+        return self.hybrid(layer, query, logits, store).softmax(-1).sum(1)
+
+    @staticmethod
+    def drift_of(share: Tensor, query: Tensor, store: KVStore) -> Tensor:
+        """Drift of the present selection: scalar. share [H, Np + W + generated], query [H, G, D]."""
+        return evicted_mass(share, store.selected, store.prefix, query.shape[1])
 
     def show(
         self,
         layer: int,
         store: KVStore,
-        everything: Tensor,
+        weights: Tensor,
+        share: Tensor | None,
         drift: Tensor,
         tau: Tensor | None = None,
         fire: Tensor | None = None,
@@ -176,7 +185,8 @@ class Policy:
         """Keep a layer's view of this step; call it after the decision, `drift` being that of before."""
         zero = self.no(drift.device)
         self.views[layer] = LayerView(
-            logits=everything,
+            weights=weights,
+            share=share,
             prefix=store.prefix,
             selected=store.selected,
             drift=drift,
@@ -210,7 +220,7 @@ class Policy:
         logits = logits_of(scaled_query(query[:, :, -1:].contiguous(), heads, scale), store.prompt_k[0])
         zero = self.no(logits.device)
         found = nothing_evicted(logits, prefix) if self.settings.diagnostics else None
-        self.views[layer] = LayerView(logits, prefix, None, zero, zero, zero, False, found)
+        self.views[layer] = LayerView(logits.softmax(-1), None, prefix, None, zero, zero, zero, False, found)
 
 
 def spread(index: Tensor, like: Tensor) -> Tensor:

@@ -21,12 +21,14 @@ class ExactReselect(PerStep):
         tail = logits_of(query, store.live_keys()[:, kept:])
         everything = torch.cat((logits_of(query, store.prefix_k), tail), dim=-1)  # (H, G, Np + W + generated)
         probability = everything.softmax(-1)
-        drift = self.drift_of(everything, store) if self.observe else None
+        share = probability.sum(1)
+        drift = self.drift_of(share, query, store) if self.observe else None
         held = self.gate.refresh(layer) is False
         if not held:
             score = merge_heads(probability[..., : store.prefix], self.settings.gqa)
             store.write(top_sorted(self.biased(layer, score, store), kept))
-        if self.observe:
-            self.show(layer, store, everything, drift, fire=torch.full_like(drift, not held))
         chosen = everything.gather(2, spread(store.selected, everything))
-        return attend_slots(torch.cat((chosen, tail), dim=-1), store.live_values())
+        weights = torch.cat((chosen, tail), dim=-1).softmax(-1)
+        if self.observe:
+            self.show(layer, store, weights, share, drift, fire=torch.full_like(drift, not held))
+        return attend_slots(weights, store.live_values())

@@ -23,12 +23,13 @@ class PerStep(Bacon):
         held = self.gate.refresh(layer) is False
         drift = None
         if self.observe:
-            before = self.hybrid(layer, query, logits_of(query, store.live_keys()), store)
-            drift = self.drift_of(before, store)
+            before = self.share(layer, query, logits_of(query, store.live_keys()), store)
+            drift = self.drift_of(before, query, store)
         if not held:
             store.write(self.select(layer, query, store))
         logits = logits_of(query, store.live_keys())
+        weights = logits.softmax(-1)
         if self.observe:
             fire = torch.full_like(drift, not held)
-            self.show(layer, store, self.hybrid(layer, query, logits, store), drift, fire=fire)
-        return attend_slots(logits, store.live_values())
+            self.show(layer, store, weights, self.share(layer, query, logits, store), drift, fire=fire)
+        return attend_slots(weights, store.live_values())

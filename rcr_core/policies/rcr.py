@@ -5,7 +5,7 @@ from __future__ import annotations
 import torch
 from torch import Tensor
 
-from rcr_core.attention_math import attend_slots, evicted_mass, logits_of
+from rcr_core.attention_math import attend_slots, logits_of
 from rcr_core.cache.store import KVStore
 from rcr_core.control import RateController
 from rcr_core.policies.bacon import Bacon
@@ -64,20 +64,21 @@ class RateControlled(Bacon):
         logits = logits_of(query, store.live_keys())  # (H, G, n)
         everything = self.hybrid(layer, query, logits, store)  # (H, G, Np + W + generated)
         probability = everything.softmax(-1)
-        total = probability.sum(1)  # (H, X), the mean over query heads but for a factor
-        likely = total if self.settings.gqa == "mean" else probability.amax(1)
-        drift = evicted_mass(total, held, store.prefix, query.shape[1])
+        share = probability.sum(1)  # (H, X), the mean over query heads but for a factor
+        likely = share if self.settings.gqa == "mean" else probability.amax(1)
+        drift = self.drift_of(share, query, store)
         tau = self.controller.tau
         fire = self.gate.fire(layer, self.controller.exceeded(drift))
         if self.settings.merge == "masked" or bool(fire):
-            self._refresh(layer, query, store, everything, likely, fire)
+            share = self._refresh(layer, query, store, everything, likely, fire)
         elif layer in self.diagnosis:
             self._candidates(layer, store, likely)
         self.controller.observe(fire)
-        if self.observe:
-            self.show(layer, store, everything, drift, tau, fire)
         logits[..., : held.shape[1]] = everything.gather(2, spread(store.selected, everything))
-        return attend_slots(logits, store.live_values())
+        weights = logits.softmax(-1)
+        if self.observe:
+            self.show(layer, store, weights, share, drift, tau, fire)
+        return attend_slots(weights, store.live_values())
 
     def _candidates(self, layer: int, store: KVStore, likely: Tensor) -> Tensor:
         """The C most likely prefix entries by the hybrid estimate, kept ones included: int64 [H, C]."""
@@ -89,17 +90,19 @@ class RateControlled(Bacon):
 
     def _refresh(
         self, layer: int, query: Tensor, store: KVStore, everything: Tensor, likely: Tensor, fire: Tensor
-    ) -> None:
-        """Score the candidates exactly, keep the best S, merge under the trigger. Refines `everything` in
-        place.
+    ) -> Tensor:
+        """Score the candidates exactly, keep the best S, merge under the trigger.
+
+        Refines `everything` [H, G, X] in place where the trigger fired, and returns its share [H, X].
         """
         held = store.selected
         candidates = self._candidates(layer, store, likely)
         where = spread(candidates, everything)
         exact = logits_of(query, store.candidate_keys(candidates))  # (H, G, C)
         everything.scatter_(2, where, torch.where(fire, exact, everything.gather(2, where)))
-        share = everything.softmax(-1).gather(2, where)
-        score = share.sum(1) if self.settings.gqa == "mean" else share.amax(1)  # (H, C)
+        refined = everything.softmax(-1)
+        share = refined.sum(1)
+        score = (share if self.settings.gqa == "mean" else refined.amax(1)).gather(1, candidates)  # (H, C)
         bias = self.gate.bias(layer, store.prefix, score.device)
         if bias is not None:
             score = score + bias[candidates]
@@ -110,6 +113,7 @@ class RateControlled(Bacon):
             self._pending[layer] = chosen
         else:
             store.write(chosen)
+        return share
 
 
 class FixedDrift(RateControlled):

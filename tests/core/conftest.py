@@ -14,7 +14,7 @@ from rcr_core.bundled.captioner import MODEL_FOLDER
 from rcr_core.models import load_model
 from tests.core.tiny import build_tiny
 
-torch.set_num_threads(2)
+torch.set_num_threads(1)  # tiny operations; two threads on a busy machine wait for each other
 
 
 @pytest.fixture(scope="session")

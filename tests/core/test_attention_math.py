@@ -124,7 +124,7 @@ def test_evicted_mass_never_leaves_the_unit_interval():
 
 def test_attention_over_slots_is_a_weighted_sum_in_the_dtype_of_the_values():
     logits, values = drawn(2, 3, 6), drawn(2, 6, 4, seed=1)
-    got = attend_slots(logits, values)
+    got = attend_slots(logits.softmax(-1), values)
     for h, g in np.ndindex(2, 3):
         weights = softmax(logits[h, g].numpy())
         expected = sum(weights[j] * values[h, j].double().numpy() for j in range(6))

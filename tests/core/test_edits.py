@@ -62,6 +62,7 @@ def test_a_sensible_edit_survives_its_dictionary(values):
     "values",
     [
         {"kind": "hold", "step": 1.5},
+        {"kind": "hold", "step": True},
         {"kind": "hold", "step": 1, "until": 2.5},
         {"kind": "hold", "step": 1, "layer": 0.5},
         {"kind": "pin", "step": 1, "index": 1.5},
@@ -183,3 +184,10 @@ def test_pins_of_different_layers_do_not_add_up():
     Gate(tuple(Edit("ban", 1, layer=at % 4, index=at) for at in range(8))).check(
         layers=4, prefix=10, select=3
     )
+
+
+def test_a_prefix_that_is_kept_whole_takes_any_number_of_bans():
+    bans = tuple(Edit("ban", 1, index=at) for at in range(3))
+    Gate(bans).check(layers=4, prefix=3, select=3)
+    with pytest.raises(EditError, match="too many bans"):
+        Gate(bans).check(layers=4, prefix=4, select=3)

@@ -125,12 +125,13 @@ def test_exact_reselection_takes_the_top_of_the_true_attention(groups, how):
             np.testing.assert_allclose(output[h, g].numpy(), weights @ values[h], atol=1e-5)
 
 
+@pytest.mark.parametrize("how", ["mean", "max"])
 @pytest.mark.parametrize("groups", [1, 2, 4])
-def test_with_all_channels_and_its_own_query_it_selects_what_exact_reselection_does(groups):
+def test_with_all_channels_and_its_own_query_it_selects_what_exact_reselection_does(groups, how):
     for seed in range(5):
         case = Case.random(seed, groups=groups)
         (partial, first), (exact, second) = (
-            prefilled(name, case, channels=8) for name in ("infinigen", "exact")
+            prefilled(name, case, channels=8, gqa=how) for name in ("infinigen", "exact")
         )
         for at in range(len(case.next_queries)):
             decode(partial, first, case, at)
