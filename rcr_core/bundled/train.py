@@ -220,7 +220,7 @@ def main(argv: list[str] | None = None) -> None:
         "--out", default="runs/captioner", help="folder of the state file and of the finished model"
     )
     parser.add_argument("--vision-steps", type=int, default=2000)
-    parser.add_argument("--captioner-steps", type=int, default=2250)
+    parser.add_argument("--captioner-steps", type=int, default=2100)
     parser.add_argument("--lr", type=float, default=1.5e-3)
     parser.add_argument("--samples", type=int, help="scenes per batch (default: by grid size)")
     parser.add_argument("--stop-after", type=int, help="stop after this many steps; call again to go on")

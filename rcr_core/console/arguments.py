@@ -25,10 +25,12 @@ def add_model(parser: argparse.ArgumentParser) -> None:
 
 
 def add_policy(parser: argparse.ArgumentParser) -> None:
-    listed = "; ".join(f"{policy.name}: {policy.summary}" for policy in POLICIES.values())
     parser.add_argument(
-        "--policy", default="rcr", metavar="NAME", help=f"how entries are selected (default: rcr). {listed}"
+        "--policy", default="rcr", metavar="NAME", help="how entries are selected, see below (default: rcr)"
     )
+    rows = "\n".join(f"  {policy.name:11s}{policy.summary}" for policy in POLICIES.values())
+    parser.epilog = f"policies:\n{rows}"
+    parser.formatter_class = argparse.RawDescriptionHelpFormatter
 
 
 def add_settings(parser: argparse.ArgumentParser) -> None:
@@ -41,8 +43,8 @@ def add_settings(parser: argparse.ArgumentParser) -> None:
             group.add_argument(flag, default=spec.default, metavar="NAME", help=text)
         elif "low" in meta:
             text = f"{meta['help']}, in {range_text(meta['low'], meta['high'])} (default: {spec.default:g})"
-            kind = int if isinstance(spec.default, int) else float
-            group.add_argument(flag, type=kind, default=spec.default, metavar="X", help=text)
+            kind, letter = (int, "N") if isinstance(spec.default, int) else (float, "X")
+            group.add_argument(flag, type=kind, default=spec.default, metavar=letter, help=text)
         else:
             group.add_argument(
                 flag, action=argparse.BooleanOptionalAction, default=spec.default, help=meta["help"]

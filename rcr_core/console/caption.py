@@ -22,10 +22,16 @@ PROMPT = "Describe this image in detail."
 
 
 def add_parser(commands) -> None:
-    parser = commands.add_parser("caption", help="stream the caption of an image and write its trace")
-    parser.add_argument("image", help="PNG, JPEG, WebP, GIF or BMP")
+    parser = commands.add_parser(
+        "caption",
+        help="stream the caption of an image and write its trace",
+        usage="python -m rcr_core caption IMAGE [--policy NAME] [options]",
+    )
+    parser.add_argument("image", metavar="IMAGE", help="PNG, JPEG, WebP, GIF or BMP")
     parser.add_argument(
-        "--prompt", help=f"what to ask (default: {PROMPT!r}; the bundled captioner has a longer one)"
+        "--prompt",
+        metavar="TEXT",
+        help=f"what to ask (default: {PROMPT!r}; the bundled captioner has a longer one)",
     )
     arguments.add_policy(parser)
     parser.add_argument(
