@@ -16,6 +16,7 @@ from rcr_core.policies import LayerView
 from rcr_core.trace import StepRecord, VisualGeometry
 
 TOP = 5  # likeliest next tokens
+DIAGNOSTICS = ("map_full", "map_full_scale", "drift_exact", "recall", "top_position")
 
 
 class Recorder:
@@ -45,9 +46,8 @@ class Recorder:
             if any(view.diagnosis is not None for view in views.values()):
                 parts |= self._diagnostics(views, session.policy.sketches)
         host = _to_host(parts)
-        seconds = (
-            time.perf_counter() - began
-        )  # after the copy, which waits for everything that the step computes
+        # Measured after the copy, which waits for everything that the step computes.
+        seconds = time.perf_counter() - began
         number = int(host.pop("token")[0])
         return self._build(session, number, text_of(number), host, seconds)
 
@@ -64,7 +64,7 @@ class Recorder:
         }
 
     def _attention(self, views: dict[int, LayerView]) -> dict[str, Tensor]:
-        """Masses and maps of the managed layers (M of them), from their logits."""
+        """Masses, maps and decisions of the managed layers (M of them)."""
         ordered = [views[layer] for layer in sorted(views)]
         prefix = ordered[0].prefix
         used, missed = self._spread(ordered, prefix)
@@ -122,8 +122,8 @@ class Recorder:
         maps = torch.stack([d.probability.mean(0)[: self.prompt][self.position] for d in found])
         pixels, scale = quantised(maps)
         parts = {
-            "full_pixels": pixels,
-            "full_scale": scale,
+            "map_full": pixels,
+            "map_full_scale": scale,
             "drift_exact": torch.stack([d.drift_exact for d in found]),
             "top_position": torch.stack([d.top_position.flatten() for d in found]).int(),
         }
@@ -142,14 +142,7 @@ class Recorder:
         pixels = host.get("pixels", np.zeros((1, patches), np.uint8))
         scale = host.get("scale", np.zeros(1, np.float32))
         decision = host.get("decision", np.zeros(0, np.float32)).reshape(count, 3)  # drift, tau, fire
-        names = {
-            "full_pixels": "map_full",
-            "full_scale": "map_full_scale",
-            "drift_exact": "drift_exact",
-            "recall": "recall",
-            "top_position": "top_position",
-        }
-        full = {names[name]: self._rows(value, managed) for name, value in host.items() if name in names}
+        diagnostics = {name: self._rows(host[name], managed) for name in DIAGNOSTICS if name in host}
         return StepRecord(
             step=session.step,
             token=token,
@@ -170,7 +163,7 @@ class Recorder:
             missed_layer=self._rows(pixels[1 + count :], managed),
             missed_layer_scale=self._rows(scale[1 + count :], managed),
             seconds=seconds,
-            **full,
+            **diagnostics,
         )
 
     def _rows(self, values: np.ndarray, managed: list[int]) -> np.ndarray:
