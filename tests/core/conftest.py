@@ -1,11 +1,8 @@
-"""Fixtures of the core's tests: no network, few threads, tiny checkpoints built and loaded once a session."""
+"""Fixtures of the core's tests: one thread, tiny checkpoints built and loaded once a session."""
 
-import os
 import shutil
 from functools import cache
 from pathlib import Path
-
-os.environ["HF_HUB_OFFLINE"] = "1"  # read when huggingface_hub is imported
 
 import pytest
 import torch
