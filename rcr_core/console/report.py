@@ -38,7 +38,8 @@ def run_table(trace: Trace) -> dict[str, str]:
     kept = "all kept" if _keeps_all(trace) else f"of which {numbers['kept_entries']} are kept per KV head"
     target = f" (target {numbers['rho']:g})" if trace.meta.policy == "rcr" else ""
     scan = numbers["full_scan_reads"]
-    reads = f"at most {numbers['reads']:.1f} vectors per KV head and layer (full scan: {scan})"
+    most = f"at most {numbers['reads']:.1f} vectors per KV head and layer" if numbers["reads"] else "none"
+    reads = f"{most} (full scan: {scan})"
     rows = {
         "policy": trace.meta.policy,
         "prompt tokens": f"{numbers['prompt_tokens']}",
