@@ -27,9 +27,7 @@ MAX_NEW_TOKENS = 4096
 
 @dataclass(frozen=True)
 class CaptionRequest:
-    """What to run. `replay` dictates the first tokens: a fork replays its parent's up to the step of the
-    fork.
-    """
+    """What to run. `replay` dictates the first tokens: a fork replays its parent's up to its step."""
 
     policy: str = "rcr"
     settings: Settings = field(default_factory=Settings)

@@ -1,5 +1,4 @@
-"""What a policy costs per KV head and layer-step, in key vectors, by formula (design unit: one D-wide
-vector).
+"""What a policy costs per KV head and layer-step, by formula, in vectors of width D.
 
 Reads are an upper bound: a candidate that is already kept needs no fetch. Window and generated tokens are
 free for all. Detector arithmetic counts one query; multiply by G where every query head is scored.
@@ -50,7 +49,5 @@ def cost(policy: str, settings: Settings, prefix: int, head_dim: int, rate: floa
 
 
 def full_scan(settings: Settings, prefix: int) -> int:
-    """Vectors that exact re-selection reads per KV head and layer-step: every key, and the values of the
-    kept.
-    """
+    """Vectors that exact re-selection reads per KV head and layer-step: all keys, values of the kept."""
     return prefix + min(settings.select, prefix)

@@ -123,8 +123,7 @@ class Gate:
         return values[-1] if values else None
 
     def bias(self, layer: int, prefix: int, device: torch.device) -> Tensor | None:
-        """What to add to the scores of a selection: float32 [Np], +inf pinned, -inf banned; None without such
-        edits.
+        """What to add to scores: float32 [Np], +inf pinned, -inf banned; None without such edits.
 
         Whether a pin or ban is in force depends on the step; of two edits of one entry the later one wins.
         """

@@ -38,8 +38,9 @@ def patches(scenes: list[Scene]) -> tuple[Tensor, Tensor]:
 
 
 def token_labels(scenes: list[Scene]) -> dict[str, Tensor]:
-    """What each visual token sees: int64 [n, P] per attribute (IGNORE off the objects), `row`, `column`,
-    `presence`.
+    """What each visual token sees: int64 [n, P] per attribute, and `row`, `column`, `presence`.
+
+    Attributes are IGNORE off the objects.
     """
     cells = scenes[0].grid * CELL // PATCH
     shape = (len(scenes), cells, cells)

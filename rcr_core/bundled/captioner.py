@@ -55,9 +55,7 @@ CHAT_TEMPLATE = (
 
 
 def build_tokenizer() -> PreTrainedTokenizerFast:
-    """Byte-level BPE over the captions and questions of 2,000 scenes; bytes are the fallback for anything
-    else.
-    """
+    """Byte-level BPE over the text of 2,000 scenes; bytes are the fallback for anything else."""
     tokenizer = Tokenizer(models.BPE())
     tokenizer.pre_tokenizer = pre_tokenizers.ByteLevel(add_prefix_space=False)
     tokenizer.decoder = decoders.ByteLevel()
@@ -98,9 +96,7 @@ def _corpus():
 
 
 def build_processor(tokenizer: PreTrainedTokenizerFast):
-    """The image-only Qwen3-VL processor: 16-pixel patches, no merging, pictures scaled to at most 320x320
-    pixels.
-    """
+    """The image-only Qwen3-VL processor: 16-pixel patches, no merging, at most 320 x 320 pixels."""
     images = Qwen2VLImageProcessorPil(
         patch_size=PATCH,
         merge_size=1,

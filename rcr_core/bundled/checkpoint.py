@@ -1,6 +1,4 @@
-"""Training state in one safetensors file: weights, optimizer moments and counters; no pickle, replaced by
-rename.
-"""
+"""Training state in one safetensors file, replaced by rename: weights, optimizer moments, counters."""
 
 from __future__ import annotations
 

@@ -1,6 +1,4 @@
-"""Score the bundled captioner on held-out scenes, uncompressed and greedy: `python -m
-rcr_core.bundled.evaluate`.
-"""
+"""Score the captioner on held-out scenes, uncompressed: `python -m rcr_core.bundled.evaluate`."""
 
 from __future__ import annotations
 

@@ -57,9 +57,7 @@ class KVStore(CacheLayerMixin):
         return self.prefix_k.shape[1]
 
     def compact(self, selected: Tensor, window: int) -> None:
-        """Keep `selected` (int64 [H, S], ascending indices into the prefix) and the last `window` prompt
-        tokens.
-        """
+        """Keep `selected` (int64 [H, S], ascending prefix indices) and the last `window` prompt tokens."""
         length = self.prompt_k.shape[2]
         depth = self.prompt_k.shape[-1]
         prefix = (x[0, :, : length - window] for x in (self.prompt_k, self.prompt_v))

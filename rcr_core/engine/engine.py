@@ -1,6 +1,4 @@
-"""The engine: greedy decoding of one prompt under one policy. `step` is the unit, `stream` a thin loop over
-it.
-"""
+"""The engine: greedy decoding under one policy. `step` is the unit, `stream` a thin loop over it."""
 
 from __future__ import annotations
 
@@ -68,9 +66,7 @@ class Session:
 
 
 class Engine:
-    """Decodes on one model, one forward pass at a time; sessions may be interleaved, each keeps its own
-    state.
-    """
+    """Decodes on one model, one forward pass at a time; interleaved sessions keep their own state."""
 
     def __init__(self, model: PreTrainedModel):
         self.model = model.eval()
@@ -103,10 +99,8 @@ class Engine:
         cache = build_cache(self.text_config, inputs["input_ids"].shape[1], max_new_tokens)
         session = Session(RunState(cache, policy))
         if penalty != 1.0:
-            session.penalty, session.seen = (
-                RepetitionPenaltyLogitsProcessor(float(penalty)),
-                inputs["input_ids"],
-            )
+            session.penalty = RepetitionPenaltyLogitsProcessor(float(penalty))
+            session.seen = inputs["input_ids"]
         policy.begin_step(0)
         with self.lock:
             if self._mrope:
@@ -117,9 +111,7 @@ class Engine:
         return session
 
     def step(self, session: Session, token: Tensor) -> None:
-        """Feed the token chosen last (int64 [1, 1]) and leave the logits of the next one. Never waits for the
-        host.
-        """
+        """Feed the token chosen last (int64 [1, 1]), leave the next logits. Never waits for the host."""
         session.step += 1
         if session.penalty is not None:
             session.seen = torch.cat((session.seen, token), dim=-1)

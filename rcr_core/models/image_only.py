@@ -9,9 +9,7 @@ from __future__ import annotations
 
 
 def image_only(processor_class: type) -> type:
-    """`processor_class` for still images only; it keeps the stock name, so saved folders name the stock
-    class.
-    """
+    """`processor_class` for still images only, under its stock name: saved folders name that."""
 
     class ImageOnly(processor_class):
         def __init__(self, image_processor=None, tokenizer=None, chat_template=None, **kwargs):

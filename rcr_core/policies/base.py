@@ -1,5 +1,4 @@
-"""What every policy shares: the selection at prefill, attention over live slots, and what a layer shows of a
-step.
+"""What every policy shares: selection at prefill, attention over live slots, the view of a step.
 
 A policy sees queries, stores and nothing of the model family. One object serves one run.
 """
@@ -43,9 +42,9 @@ class LayerView:
 
 
 class Policy:
-    """Base of all policies. `prefill` is called once per managed layer in order, `decode` once per layer and
-    step.
+    """Base of all policies.
 
+    `prefill` is called once per managed layer, in order; `decode` once per layer and step.
     observe: also keep a `LayerView` per layer and step in `views`. It never changes what is decoded.
     """
 
@@ -104,11 +103,10 @@ class Policy:
     # ---- decode
 
     def decode(self, layer: int, query: Tensor, store: KVStore, scale: float) -> Tensor | None:
-        """One decode step of one layer, before its attention. query [1, H*G, 1, D], its K/V already in the
-        store.
+        """One decode step of one layer, before its attention.
 
-        Returns the attention output [H, G, D], or None where the whole prefix is kept and stock attention
-        does it.
+        query [1, H*G, 1, D]; its key and value are already in the store. Returns the attention output [H, G,
+        D], or None where the whole prefix is kept and stock attention does it.
         """
         scaled = scaled_query(query, store.keys.shape[1], scale)
         self.settle(layer, store)
@@ -119,14 +117,12 @@ class Policy:
         if store.whole:
             if self.observe:
                 weights = logits_of(scaled, store.live_keys()).softmax(-1)
-                self.show(layer, store, weights, None, self.no(scaled.device))
+                self.show(layer, store, weights, None, self.zero_on(scaled.device))
             return None
         return self.attend(layer, scaled, store)
 
     def attend(self, layer: int, query: Tensor, store: KVStore) -> Tensor:
-        """Decide, then attend over the live slots. query float32 [H, G, D], scaled. One-shot: nothing to
-        decide.
-        """
+        """Decide (one-shot: nothing), then attend over the live slots. query float32 [H, G, D], scaled."""
         logits = logits_of(query, store.live_keys())  # (H, G, n)
         weights = logits.softmax(-1)
         if self.observe:
@@ -183,7 +179,7 @@ class Policy:
         fire: Tensor | None = None,
     ) -> None:
         """Keep a layer's view of this step; call it after the decision, `drift` being that of before."""
-        zero = self.no(drift.device)
+        zero = self.zero_on(drift.device)
         self.views[layer] = LayerView(
             weights=weights,
             share=share,
@@ -200,16 +196,14 @@ class Policy:
         bias = self.gate.bias(layer, store.prefix, score.device)
         return score if bias is None else score + bias
 
-    def no(self, device: torch.device) -> Tensor:
+    def zero_on(self, device: torch.device) -> Tensor:
         """A zero on the device, made once."""
         if device not in self._zero:
             self._zero[device] = torch.zeros((), device=device)
         return self._zero[device]
 
     def _with_pins(self, layer: int, store: KVStore) -> Tensor:
-        """The present selection with pinned entries in and banned ones out; holes go to the best prefill
-        scores.
-        """
+        """The selection with pins in and bans out, int64 [H, S]; holes go to the best prefill scores."""
         score = self._prior[layer].clone()
         score = score / score.amax().clamp_min(1e-30)
         score.scatter_add_(1, store.selected, torch.full_like(store.selected, 2, dtype=score.dtype))
@@ -218,7 +212,7 @@ class Policy:
     def _view_prompt(self, layer: int, query: Tensor, store: KVStore, scale: float, prefix: int) -> None:
         heads = store.prompt_k.shape[1]
         logits = logits_of(scaled_query(query[:, :, -1:].contiguous(), heads, scale), store.prompt_k[0])
-        zero = self.no(logits.device)
+        zero = self.zero_on(logits.device)
         found = nothing_evicted(logits, prefix) if self.settings.diagnostics else None
         self.views[layer] = LayerView(logits.softmax(-1), None, prefix, None, zero, zero, zero, False, found)
 

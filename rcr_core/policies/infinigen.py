@@ -1,5 +1,4 @@
-"""InfiniGen: a few skewed key channels and a query guessed one layer ahead pick the entries (arXiv
-2406.19707).
+"""InfiniGen (arXiv 2406.19707): a few skewed key channels and a guessed query pick the entries.
 
 The skew A is orthogonal, so (qA)(kA) = qk; it gathers the queries' energy in few channels. Here A comes from
 the queries of the prompt at hand (per KV head, its query heads stacked), so no calibration file is needed.

@@ -167,9 +167,7 @@ class Trace:
         return (decode[1:] == decode[:-1]).mean(axis=(0, 2))
 
     def _decisions(self, value: np.ndarray) -> np.ndarray:
-        """The layer-steps of `value` [N, L] in which entries are evicted, so that there is something to
-        decide.
-        """
+        """The layer-steps of `value` [N, L] that evict something, so that there is a decision."""
         return value[1:][(self.selected_row[1:] >= 0) & np.array(self.meta.managed)]
 
 
