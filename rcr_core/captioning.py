@@ -14,7 +14,7 @@ from dataclasses import dataclass, field
 from importlib.metadata import version
 
 from rcr_core.edits import Edit, Gate
-from rcr_core.engine import Engine, Recorder, TextStream
+from rcr_core.engine import Engine, Recorder, TextStream, TokenNames, head_maps_fit
 from rcr_core.errors import EditError, SettingsError
 from rcr_core.models import LoadedModel, PreparedPrompt, check_length
 from rcr_core.out_of_memory import memory_guard
@@ -27,7 +27,10 @@ MAX_NEW_TOKENS = 4096
 
 @dataclass(frozen=True)
 class CaptionRequest:
-    """What to run. `replay` dictates the first tokens: a fork replays its parent's up to its step."""
+    """What to run. `replay` dictates the first tokens: a fork replays its parent's up to its step.
+
+    `scene` is the bundled scene that the picture shows (seed, grid, count), if any, for the trace to carry.
+    """
 
     policy: str = "rcr"
     settings: Settings = field(default_factory=Settings)
@@ -35,6 +38,7 @@ class CaptionRequest:
     max_new_tokens: int = 320
     replay: tuple[int, ...] = ()
     repetition_penalty: float = 1.0  # 1 is none; a checkpoint's own is reported, never applied by itself
+    scene: dict[str, int] | None = None
 
     def __post_init__(self):
         if self.policy not in POLICIES:
@@ -77,6 +81,11 @@ class CaptionRun:
         self._stop = threading.Event()
         self._reason = ""
 
+    @property
+    def rehearses(self) -> bool:
+        """Whether the first record comes only after a whole run without compression."""
+        return POLICIES[self.request.policy].rehearses
+
     def stop(self) -> None:
         """End the run after the present step; what was recorded stays."""
         self._stop.set()
@@ -109,9 +118,7 @@ class CaptionRun:
             self._reason = "stopped" if count else "length"
             return
         text = TextStream(loaded.tokenizer)
-        recorder = Recorder(
-            self.prompt.geometry, self.prompt.length, engine.shape, request.settings.select, engine.device
-        )
+        recorder = self._recorder()
         began = time.perf_counter()
         session = engine.start(inputs, self._policy, count, penalty)
         while True:
@@ -129,6 +136,18 @@ class CaptionRun:
                 return
             began = time.perf_counter()
             engine.step(session, token)
+
+    def _recorder(self) -> Recorder:
+        engine, geometry = self.captioner.engine, self.prompt.geometry
+        return Recorder(
+            geometry,
+            self.prompt.length,
+            engine.shape,
+            self.request.settings.select,
+            engine.device,
+            heads=head_maps_fit(engine.shape, len(geometry.position), self.request.max_new_tokens),
+            name_of=TokenNames(self.captioner.loaded.tokenizer).of,
+        )
 
     def _check_edits(self) -> None:
         """Edits must name what the run has, and what the policy decides."""
@@ -174,6 +193,7 @@ class CaptionRun:
             managed=managed,
             dtype=str(loaded.dtype).removeprefix("torch."),
             device=loaded.device.type,
+            scene=self.request.scene,
             notes=(*loaded.notes, *_passed_through(managed)),
             versions=_versions(),
         )

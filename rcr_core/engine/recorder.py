@@ -6,6 +6,7 @@ All layers are reduced together: a step costs a few dozen small operations whate
 from __future__ import annotations
 
 import time
+from collections.abc import Callable
 
 import numpy as np
 import torch
@@ -16,18 +17,37 @@ from rcr_core.policies import LayerView
 from rcr_core.trace import StepRecord, VisualGeometry
 
 TOP = 5  # likeliest next tokens
+# A trace goes to a page in one piece; past this its pictures per head would outweigh all the rest of it.
+MAX_HEAD_MAP_BYTES = 64 << 20
 DIAGNOSTICS = ("map_full", "map_full_scale", "drift_exact", "recall", "top_position")
 
 
+def head_maps_fit(shape: ModelShape, patches: int, steps: int) -> bool:
+    """Whether a run of at most `steps` tokens records the attention of every KV head."""
+    return shape.layers * shape.kv_heads * patches * steps <= MAX_HEAD_MAP_BYTES
+
+
 class Recorder:
-    """Records the steps of one session. `record` may be called once per chosen token, in order."""
+    """Records the steps of one session. `record` may be called once per chosen token, in order.
+
+    heads: also the attention of every KV head; name_of: the name of a token, for the likeliest ones.
+    """
 
     def __init__(
-        self, geometry: VisualGeometry, prompt: int, shape: ModelShape, select: int, device: torch.device
+        self,
+        geometry: VisualGeometry,
+        prompt: int,
+        shape: ModelShape,
+        select: int,
+        device: torch.device,
+        heads: bool = True,
+        name_of: Callable[[int], str] | None = None,
     ):
         self.prompt = prompt
         self.layers = shape.layers
         self.heads = shape.kv_heads
+        self.shows_heads = heads
+        self.name_of = name_of
         self.select = select
         self.visual = geometry.position  # on the host
         self.position = torch.as_tensor(geometry.position, dtype=torch.long, device=device)  # (P,)
@@ -67,13 +87,18 @@ class Recorder:
         """Masses, maps and decisions of the managed layers (M of them)."""
         ordered = [views[layer] for layer in sorted(views)]
         prefix = ordered[0].prefix
-        used, missed = self._spread(ordered, prefix)
-        maps = torch.cat((used[:, : self.prompt], missed))[:, self.position]  # (2M, P)
+        per_head, missed = self._spread(ordered, prefix)
+        used = per_head.mean(1)
+        rows = [used[:, : self.prompt], missed]
+        if self.shows_heads:
+            rows.append(per_head.flatten(0, 1)[:, : self.prompt])
+        maps = torch.cat(rows)[:, self.position]  # (2M, P), and M * H rows more with heads
         maps = torch.cat((maps[: len(ordered)].mean(0, keepdim=True), maps))  # the first row is the mean
         pixels, scale = quantised(maps)
         shared = {
             "pixels": pixels,
             "scale": scale,
+            "missed": missed.sum(1),
             "mass": used @ self._kind_columns(used.shape[-1], prefix, used.device),
             "decision": torch.stack([one for v in ordered for one in (v.drift, v.tau, v.fire)]).float(),
         }
@@ -83,22 +108,23 @@ class Recorder:
         return shared
 
     def _spread(self, views: list[LayerView], prefix: int) -> tuple[Tensor, Tensor]:
-        """Attention on every entry [M, T + generated] and missed mass on the prompt [M, T], mean over heads.
+        """Attention of each KV head on every entry [M, H, T + generated], missed mass on the prompt [M, T].
 
-        Layers that evict nothing come first, if there are any: skipped layers, or all layers at prefill.
+        Both are means over query heads, those of a KV head or all of them. Layers that evict nothing come
+        first, if there are any: skipped layers, or all layers at prefill.
         """
         whole = [view for view in views if view.selected is None or not view.attended]
         evicting = views[len(whole) :]
         used, missed = [], []
         if whole:
-            used.append(torch.stack([view.weights for view in whole]).mean((1, 2)))
+            used.append(torch.stack([view.weights for view in whole]).mean(2))
             missed.append(used[0].new_zeros(len(whole), self.prompt))
         if evicting:
             weights = torch.stack([view.weights for view in evicting]).mean(2)  # (K, H, n)
             selected = torch.stack([view.selected for view in evicting])  # (K, H, S)
             kept = weights.new_zeros(*weights.shape[:2], prefix)
             kept.scatter_(2, selected, weights[..., : selected.shape[-1]])
-            used.append(torch.cat((kept, weights[..., selected.shape[-1] :]), dim=-1).mean(1))
+            used.append(torch.cat((kept, weights[..., selected.shape[-1] :]), dim=-1))
             share = torch.stack([view.share[:, :prefix] for view in evicting]).scatter_(2, selected, 0.0)
             lost = share.mean(1) / evicting[0].weights.shape[1]
             # The last W prompt tokens are never evicted, so they miss nothing.
@@ -142,7 +168,11 @@ class Recorder:
         pixels = host.get("pixels", np.zeros((1, patches), np.uint8))
         scale = host.get("scale", np.zeros(1, np.float32))
         decision = host.get("decision", np.zeros(0, np.float32)).reshape(count, 3)  # drift, tau, fire
-        diagnostics = {name: self._rows(host[name], managed) for name in DIAGNOSTICS if name in host}
+        optional = {name: self._rows(host[name], managed) for name in DIAGNOSTICS if name in host}
+        if self.shows_heads:
+            shape = (count, self.heads)
+            optional["map_head"] = self._rows(pixels[1 + 2 * count :].reshape(*shape, patches), managed)
+            optional["map_head_scale"] = self._rows(scale[1 + 2 * count :].reshape(shape), managed)
         return StepRecord(
             step=session.step,
             token=token,
@@ -160,10 +190,12 @@ class Recorder:
             map_mean_scale=float(scale[0]),
             map_layer=self._rows(pixels[1 : 1 + count], managed),
             map_layer_scale=self._rows(scale[1 : 1 + count], managed),
-            missed_layer=self._rows(pixels[1 + count :], managed),
-            missed_layer_scale=self._rows(scale[1 + count :], managed),
+            missed_layer=self._rows(pixels[1 + count : 1 + 2 * count], managed),
+            missed_layer_scale=self._rows(scale[1 + count : 1 + 2 * count], managed),
+            missed=self._rows(host.get("missed", np.zeros(0, np.float32)), managed),
             seconds=seconds,
-            **diagnostics,
+            top_text=tuple(map(self.name_of, host["top_ids"].tolist())) if self.name_of else (),
+            **optional,
         )
 
     def _rows(self, values: np.ndarray, managed: list[int]) -> np.ndarray:

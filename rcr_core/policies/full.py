@@ -7,7 +7,7 @@ from rcr_core.policies.base import Policy
 
 class Full(Policy):
     name = "full"
-    title = "Full cache"
+    title = "Uncompressed"
     summary = "keeps everything: the uncompressed reference"
 
     edits = ()

@@ -14,7 +14,7 @@ from rcr_core.trace import checks
 from rcr_core.trace.geometry import VisualGeometry
 from rcr_core.trace.meta import TraceMeta
 from rcr_core.trace.records import StepRecord, Trace, check_values
-from rcr_core.trace.schema import ARRAYS, DTYPES, MAX_TOP, ArraySpec, known_sizes
+from rcr_core.trace.schema import ARRAYS, DTYPES, MAX_TOP, PAIRS, ArraySpec, known_sizes
 
 _NAMED_APART = {"tokens", "selected_row"}  # a record calls its token `token`, and has its selection in full
 _STEP_ARRAYS = {
@@ -49,7 +49,7 @@ class _Rows:
 class TraceBuilder:
     """Collects the step records of one run. One thread may append while others take snapshots.
 
-    meta       what is known before decoding; its token text, stop reason and timings are replaced
+    meta       what is known before decoding; its texts of tokens, stop reason and timings are replaced
     image_png  the processed input as a PNG file, or empty
 
     Each distinct selection [H, S] is stored once, in the order of its first use. Raises `TraceError`.
@@ -58,12 +58,13 @@ class TraceBuilder:
     def __init__(self, meta: TraceMeta, geometry: VisualGeometry, image_png: bytes = b""):
         if geometry.size != meta.image_size:
             raise TraceError(f"the geometry is of images {geometry.size}, the metadata of {meta.image_size}")
-        self._meta = replace(meta, token_text=(), timings={"prefill": 0.0, "steps": []})
+        self._meta = replace(meta, token_text=(), top_text=(), timings={"prefill": 0.0, "steps": []})
         self._geometry = geometry
         self._image = np.frombuffer(image_png, np.uint8)
         self._sizes = {**known_sizes(meta), "P": len(geometry.position)}
         self._lock = Lock()
         self._text: list[str | None] = []
+        self._top_text: list[tuple[str, ...]] = []
         self._seconds: list[float] = []
         self._tokens = _Rows(DTYPES["I32"], ())
         self._selected_row = _Rows(DTYPES["I32"], (meta.layers,))
@@ -91,6 +92,8 @@ class TraceBuilder:
             self._selected_row.put(at, self._store_selection(record))
             self._seconds.append(seconds)
             self._text.append(text)
+            if record.top_text:
+                self._top_text.append(tuple(record.top_text))
 
     def snapshot(self, stop_reason: str = "", timings: dict[str, Any] | None = None) -> Trace:
         """The trace up to the last appended step. `timings` adds to the recorded seconds, or replaces them.
@@ -99,15 +102,18 @@ class TraceBuilder:
         """
         with self._lock:
             count = len(self._text)
-            text = tuple(self._text)
+            text, top_text = tuple(self._text), tuple(self._top_text)
             measured = {"prefill": sum(self._seconds[:1]), "steps": self._seconds[1:]}
             arrays = {name: rows.view(count) for name, rows in self._rows.items()} or self._no_steps()
             arrays["tokens"] = self._tokens.view(count)
             arrays["selected_row"] = self._selected_row.view(count)
             arrays["selected"] = self._selected.view(len(self._row_of))
         timings = {**measured, **(timings or {})}
+        meta = replace(
+            self._meta, token_text=text, top_text=top_text, stop_reason=stop_reason, timings=timings
+        )
         return Trace(
-            meta=replace(self._meta, token_text=text, stop_reason=stop_reason, timings=timings),
+            meta=meta,
             patch_box=self._geometry.box,
             patch_position=self._geometry.position,
             patch_image=self._geometry.image,
@@ -138,16 +144,25 @@ class TraceBuilder:
         for name, row in rows.items():
             _check_row(name, row, _dtype(name), _shape(_STEP_ARRAYS[name], {**self._sizes, "K": top})[1:])
             check_values(name, row, self._meta)
+        self._check_top_text(record.top_text, top)
         _check_row("whole", record.whole, DTYPES["U8"], (self._sizes["L"],))
         _check_row("selected", record.selected, DTYPES["I32"], tuple(self._sizes[dim] for dim in "LHS"))
         check_values("selected", record.selected[record.whole == 0], self._meta)
         return token, text, seconds, rows
 
     def _check_present(self, names: Collection[str]) -> None:
-        if ("map_full" in names) != ("map_full_scale" in names):
-            raise TraceError("map_full and map_full_scale go together")
+        for one, other in PAIRS:
+            if (one in names) != (other in names):
+                raise TraceError(f"{one} and {other} go together")
         if self._rows and (changed := sorted(set(names) ^ set(self._rows))):
             raise TraceError(f"{changed[0]} must be given at every step of a run, or at none")
+
+    def _check_top_text(self, names: tuple[str, ...], top: int) -> None:
+        checks.token_names("top_text", [names] if names else [])
+        if names and len(names) != top:
+            raise TraceError(f"top_text must name {top} tokens, as top_ids does, got {len(names)}")
+        if self._text and bool(names) != bool(self._top_text):
+            raise TraceError("top_text must be given at every step of a run, or at none")
 
     def _store_selection(self, record: StepRecord) -> np.ndarray:
         """The row of `selected` that each layer uses, i32 [L]; stores those that are new."""

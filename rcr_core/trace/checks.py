@@ -17,6 +17,7 @@ import numpy as np
 from rcr_core.errors import TraceError
 
 MAX_TEXT_BYTES = 1 << 20  # of one field, all its texts together
+MAX_NAME = 32  # characters of a token's name, so that five a step fit into the header of a file
 _MAX_DEPTH = 8
 
 
@@ -49,6 +50,16 @@ def texts_or_none(name: str, value: Any) -> tuple[str | None, ...]:
     values = sequence(name, value)
     texts(name, [item for item in values if item is not None])
     return values
+
+
+def token_names(name: str, value: Any) -> tuple[tuple[str, ...], ...]:
+    """Rows of equally many names of tokens."""
+    rows = tuple(texts(f"{name}[{at}]", row) for at, row in enumerate(sequence(name, value)))
+    if len({len(row) for row in rows}) > 1:
+        raise TraceError(f"{name} must have equally many names at every step")
+    if any(len(item) > MAX_NAME for row in rows for item in row):
+        raise TraceError(f"{name} must hold names of at most {MAX_NAME} characters")
+    return rows
 
 
 def count(low: int, high: int) -> Callable[[str, Any], int]:

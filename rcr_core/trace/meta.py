@@ -10,10 +10,13 @@ from typing import Any
 from rcr_core.errors import TraceError
 from rcr_core.trace import checks
 
-SCHEMA = "1.0"
+SCHEMA = "1.1"
+_SINCE = {"scene": (1, 1), "top_text": (1, 1)}  # fields that files of earlier versions lack
 STOP_REASONS = ("stop token", "length", "stopped", "error", "")  # "" while the run goes on
 _MAX_LENGTH = (1 << 31) - 1  # positions are i32
 _MAX_DIM = 1 << 16
+_MAX_EXACT = (1 << 53) - 1  # what any JSON reader can hold exactly
+_SCENE = ("seed", "grid", "count")
 
 
 def _field(check, **default):
@@ -84,6 +87,15 @@ def _versions(name: str, value: Any) -> dict[str, str]:
     return {key: checks.text(f"{name}.{key}", item) for key, item in versions.items()}
 
 
+def _scene(name: str, value: Any) -> dict[str, int] | None:
+    if value is None:
+        return None
+    scene = checks.mapping(name, value)
+    if set(scene) != set(_SCENE):
+        raise TraceError(f"{name} must hold {', '.join(_SCENE)}")
+    return {key: checks.count(0, _MAX_EXACT)(f"{name}.{key}", scene[key]) for key in _SCENE}
+
+
 def _schema(name: str, value: Any) -> str:
     if not isinstance(value, str) or not re.fullmatch(r"[0-9]{1,4}\.[0-9]{1,4}", value):
         raise TraceError(f"{name} must be a version such as {SCHEMA!r}", "the file is damaged")
@@ -94,13 +106,25 @@ def _schema(name: str, value: Any) -> str:
     return value
 
 
+def _upgraded(values: dict[str, Any]) -> dict[str, Any]:
+    """The fields of a file of an earlier minor version, with the defaults of those that are new since."""
+    version = tuple(map(int, values["schema"].split(".")))
+    if version >= tuple(map(int, SCHEMA.split("."))):
+        return values
+    newer = {name for name, since in _SINCE.items() if since > version}
+    defaults = {spec.name: spec.default for spec in fields(TraceMeta) if spec.name in newer}
+    return {**defaults, **values, "schema": SCHEMA}
+
+
 @dataclass(frozen=True, kw_only=True)
 class TraceMeta:
     """What a person and a figure need to know about a run beside its arrays.
 
     Lists are kept as tuples. `token_text` has one entry per generated token, None where the token completed
-    no character. `timings` holds seconds: `prefill` (step 0), `steps` (steps 1 to N - 1, or empty), others by
-    name; nothing outside `timings` depends on the clock. Raises `TraceError` naming the field.
+    no character; `top_text` has the names of the K likeliest tokens of each step, or is empty.
+    `scene` is the bundled scene that the picture shows, if any. `timings` holds seconds: `prefill` (step 0),
+    `steps` (steps 1 to N - 1, or empty), others by name; nothing outside `timings` depends on the clock.
+    Raises `TraceError` naming the field.
     """
 
     schema: str = _field(_schema, default=SCHEMA)
@@ -123,6 +147,8 @@ class TraceMeta:
     select: int = _field(checks.count(0, _MAX_LENGTH))  # S
     managed: tuple[bool, ...] = _field(checks.flags)  # [L]
     token_text: tuple[str | None, ...] = _field(checks.texts_or_none, default=())  # [N]
+    top_text: tuple[tuple[str, ...], ...] = _field(checks.token_names, default=())  # [N, K]
+    scene: dict[str, int] | None = _field(_scene, default=None)  # seed, grid, count
     stop_reason: str = _field(checks.choice(*STOP_REASONS), default="")
     dtype: str = _field(checks.text, default="")
     device: str = _field(checks.text, default="")
@@ -142,6 +168,8 @@ class TraceMeta:
                 raise TraceError(f"prompt_pieces must end within prompt_length ({self.prompt_length})")
         if len(self.timings["steps"]) not in (0, max(len(self.token_text) - 1, 0)):
             raise TraceError("timings.steps must be empty or have one entry per step after the prefill")
+        if len(self.top_text) not in (0, len(self.token_text)):
+            raise TraceError("top_text must be empty or have one entry per generated token")
 
     def to_json(self) -> str:
         """JSON with sorted keys: equal metadata gives equal text."""
@@ -156,6 +184,7 @@ class TraceMeta:
             raise TraceError("the metadata must be a JSON object")
         if "schema" in values:  # first, because another version explains every other difference
             _schema("schema", values["schema"])
+            values = _upgraded(values)
         known = {spec.name for spec in fields(cls)}
         if missing := sorted(known - set(values)):
             raise TraceError(f"the metadata lacks the field {missing[0]!r}")

@@ -25,8 +25,9 @@ class StepRecord:
 
     `text` is the piece of caption that the token completed, None where it completed no character. `whole`
     marks layers that kept their whole prefix at this step: they have no selection, their rows of `selected`
-    are ignored. `mass` is the attention on selected visual, selected text, window and generated entries. The
-    arrays with a default are diagnostics: a run has each of them at every step or at none.
+    are ignored. `mass` is the attention on selected visual, selected text, window and generated entries.
+    `top_text` names the likeliest tokens, or is empty. A run has each of the fields with a default at every
+    step or at none.
     """
 
     step: int
@@ -48,6 +49,7 @@ class StepRecord:
     missed_layer: np.ndarray  # u8 [L, P]
     missed_layer_scale: np.ndarray  # f32 [L]
     seconds: float
+    missed: np.ndarray | None = None  # f32 [L]: the detector's estimate of what is missed after the decision
     drift_exact: np.ndarray | None = None  # f32 [L]
     recall: np.ndarray | None = None  # f32 [L]
     map_full: np.ndarray | None = None  # u8 [L, P]
@@ -55,6 +57,9 @@ class StepRecord:
     top_position: np.ndarray | None = (
         None  # i32 [L, H * G], argmax over the prefix of the full-cache attention
     )
+    map_head: np.ndarray | None = None  # u8 [L, H, P], mean over the query heads of each KV head
+    map_head_scale: np.ndarray | None = None  # f32 [L, H]
+    top_text: tuple[str, ...] = ()  # K names, as `top_ids`
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
@@ -89,17 +94,22 @@ class Trace:
     patch_frame: np.ndarray  # i32 [P]
     patch_level: np.ndarray  # i32 [P]
     image: np.ndarray  # u8 [n]
+    missed: np.ndarray | None = None  # f32 [N, L]
     drift_exact: np.ndarray | None = None  # f32 [N, L]
     recall: np.ndarray | None = None  # f32 [N, L]
     map_full: np.ndarray | None = None  # u8 [N, L, P]
     map_full_scale: np.ndarray | None = None  # f32 [N, L]
     top_position: np.ndarray | None = None  # i32 [N, L, H * G]
+    map_head: np.ndarray | None = None  # u8 [N, L, H, P]
+    map_head_scale: np.ndarray | None = None  # f32 [N, L, H]
 
     def __post_init__(self):
         arrays = self.arrays()
         check_layout(self.meta, {name: _layout(name, value) for name, value in arrays.items()})
         for name, value in arrays.items():
             check_values(name, value, self.meta)
+        if self.meta.top_text and len(self.meta.top_text[0]) != self.top_ids.shape[1]:
+            raise TraceError(f"top_text must name {self.top_ids.shape[1]} tokens a step, as top_ids does")
         if self.selected_row.size and self.selected_row.max() >= len(self.selected):
             raise TraceError(f"selected_row names a row beyond the {len(self.selected)} of selected")
         if self.image.size and self.image[: len(_PNG)].tobytes() != _PNG:

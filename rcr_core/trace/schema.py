@@ -63,12 +63,16 @@ ARRAYS = {
     "map_layer_scale": _array("F32", "N L"),
     "missed_layer": _array("U8", "N L P"),
     "missed_layer_scale": _array("F32", "N L"),
+    "missed": _array("F32", "N L", optional=True),
     "drift_exact": _array("F32", "N L", optional=True),
     "recall": _array("F32", "N L", optional=True),
     "map_full": _array("U8", "N L P", optional=True),
     "map_full_scale": _array("F32", "N L", optional=True),
     "top_position": _array("I32", "N L Q", optional=True),
+    "map_head": _array("U8", "N L H P", optional=True),
+    "map_head_scale": _array("F32", "N L H", optional=True),
 }
+PAIRS = (("map_full", "map_full_scale"), ("map_head", "map_head_scale"))  # optional, and only together
 
 
 def known_sizes(meta: TraceMeta) -> dict[str, int]:
@@ -88,8 +92,9 @@ def check_names(names: Iterable[str]) -> None:
     if unknown := sorted(names - set(ARRAYS)):
         raise TraceError(f"there is an unknown array {unknown[0][:60]!r}", "written by a newer release?")
     required = {name for name, spec in ARRAYS.items() if not spec.optional}
-    if "map_full" in names or "map_full_scale" in names:
-        required |= {"map_full", "map_full_scale"}
+    for pair in PAIRS:
+        if names & set(pair):
+            required |= set(pair)
     if missing := sorted(required - names):
         raise TraceError(f"the array {missing[0]!r} is missing", _HINT)
 

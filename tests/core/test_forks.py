@@ -115,7 +115,7 @@ def test_edits_that_a_policy_cannot_follow_are_refused(captioner, prompt):
         traced(captioner, prompt, "bacon", edits=[Edit("refresh", step=3)])
     with pytest.raises(EditError, match="Fixed threshold cannot follow the edit rho"):
         traced(captioner, prompt, "threshold", edits=[Edit("rho", step=3, value=0.1)])
-    with pytest.raises(EditError, match="Full cache cannot follow the edit ban"):
+    with pytest.raises(EditError, match="Uncompressed cannot follow the edit ban"):
         traced(captioner, prompt, "full", edits=[Edit("ban", step=3, index=1)])
     with pytest.raises(EditError, match="step 400 is beyond the 24 new tokens"):
         traced(captioner, prompt, edits=[Edit("hold", step=400)])

@@ -107,6 +107,22 @@ def test_appended_steps_stand_in_the_trace():
     assert trace.drift_exact is None
 
 
+def test_names_and_maps_per_head_stand_in_the_trace():
+    def with_heads(step):
+        head = np.full((LAYERS, HEADS, PATCHES), step, U8)
+        names = tuple(f"{step}{letter}" for letter in "abcde")
+        return record(step, map_head=head, map_head_scale=np.full((LAYERS, HEADS), 0.5, F32), top_text=names)
+
+    trace = built(with_heads(0), with_heads(1), scene={"seed": 7, "grid": 5, "count": 9}).snapshot()
+    assert trace.map_head.shape == (2, LAYERS, HEADS, PATCHES)
+    assert trace.map_head[:, 2, 1, 0].tolist() == [0, 1]
+    assert trace.meta.top_text == (("0a", "0b", "0c", "0d", "0e"), ("1a", "1b", "1c", "1d", "1e"))
+    assert trace.meta.scene == {"seed": 7, "grid": 5, "count": 9}
+    assert read_trace(trace_bytes(trace)).meta == trace.meta
+    plain = built(record(0)).snapshot()
+    assert plain.map_head is None and plain.meta.top_text == ()
+
+
 def test_timings_of_the_caller_add_or_replace():
     trace = built(record(0), record(1)).snapshot(timings={"prefill": 7, "load": 3})
     assert trace.meta.timings == {"prefill": 7, "steps": [2], "load": 3}
@@ -208,6 +224,18 @@ BAD_RECORDS = {
     ),
     "whole": ({"whole": np.zeros(LAYERS, bool)}, "whole must be uint8"),
     "new diagnostic": ({"recall": np.zeros(LAYERS, F32)}, "recall must be given at every step"),
+    "head map without scale": ({"map_head": np.zeros((LAYERS, HEADS, PATCHES), U8)}, "go together"),
+    "new head map": (
+        {
+            "map_head": np.zeros((LAYERS, HEADS, PATCHES), U8),
+            "map_head_scale": np.ones((LAYERS, HEADS), F32),
+        },
+        "map_head must be given at every step",
+    ),
+    "new names": ({"top_text": ("a",) * 5}, "top_text must be given at every step"),
+    "too few names": ({"top_text": ("a",) * 4}, "top_text must name 5 tokens"),
+    "name a number": ({"top_text": ("a", "b", "c", "d", 5)}, "must be text"),
+    "name too long": ({"top_text": ("x" * 33, "b", "c", "d", "e")}, "at most 32 characters"),
     "map without scale": ({"map_full": np.zeros((LAYERS, PATCHES), U8)}, "go together"),
 }
 

@@ -15,6 +15,7 @@ from rcr_core.trace import read_meta, read_trace, trace_bytes
 from tests.core.trace_samples import (
     DIAGNOSTICS,
     F32,
+    HEADS,
     PNG,
     join,
     small_arrays,
@@ -78,10 +79,18 @@ BAD_BYTES = {
     "trailing bytes": (GOOD + b"x", "1 bytes follow"),
     "one byte short": (GOOD[:-1], "cut short"),
     "newer major version": (with_meta(schema="2.0", future=1), "version 2.0 is not known"),
+    "field of 1.0 missing": (with_meta(schema="1.0", scene=None, top_text=None, policy=None), "'policy'"),
+    "head map without scale": (
+        trace_bytes(small_trace(**HEADS)).replace(b"map_head_scale", b"map_head_scalf"),
+        "unknown array 'map_head_scalf'",
+    ),
     "no version": (with_meta(schema=None), "lacks the field 'schema'"),
     "version a number": (with_meta(schema=1.0), "schema must be a version"),
     "fewer layers": (with_meta(layers=1, managed=[True]), "must have shape"),
-    "other token count": (with_meta(token_text=["A", "B"], timings={"prefill": 0, "steps": []}), "N=2"),
+    "other token count": (
+        with_meta(token_text=["A", "B"], top_text=[], timings={"prefill": 0, "steps": []}),
+        "N=2",
+    ),
     "select enormous": (with_meta(select=1 << 30), "selected must have shape"),
 }
 
@@ -96,7 +105,9 @@ def test_bad_bytes(data, message, tmp_path):
 
 
 NAN, INF = struct.pack("<f", np.nan), struct.pack("<f", np.inf)
-FLOATS = [n for n, v in {**small_arrays(), **DIAGNOSTICS}.items() if v.dtype == F32 and n != "patch_box"]
+FLOATS = [
+    n for n, v in {**small_arrays(), **DIAGNOSTICS, **HEADS}.items() if v.dtype == F32 and n != "patch_box"
+]
 BAD_VALUES = {
     **{f"{name} NaN": (name, 0, NAN, f"{name} holds NaN") for name in FLOATS},
     "drift inf": ("drift", 20, INF, "drift holds NaN or infinity"),
@@ -142,6 +153,16 @@ BAD_META = {
     "settings over 1 MB": ({"settings": {"a": "x" * (1 << 20)}}, "settings is longer"),
     "settings infinite": ({"settings": {"tau0": float("inf")}}, "settings.tau0 must be finite"),
     "settings too deep": ({"settings": {"a": [[[[[[[[[1]]]]]]]]]}}, "levels deep"),
+    "scene no mapping": ({"scene": [9001, 5, 4]}, "scene must be a mapping"),
+    "scene without its count": ({"scene": {"seed": 1, "grid": 5}}, "scene must hold seed, grid, count"),
+    "scene with more": ({"scene": {"seed": 1, "grid": 5, "count": 4, "url": 0}}, "scene must hold"),
+    "scene of a fraction": ({"scene": {"seed": 1.5, "grid": 5, "count": 4}}, "scene.seed must be a whole"),
+    "scene seed too large": ({"scene": {"seed": 1 << 53, "grid": 5, "count": 4}}, "scene.seed must be"),
+    "names of one step": ({"top_text": [["a", "b", "c"]]}, "top_text must be empty or have one entry per"),
+    "names ragged": ({"top_text": [["a", "b"], ["a"], ["a", "b"]]}, "equally many names"),
+    "names of two tokens": ({"top_text": [["a", "b"]] * 3}, "top_text must name 3 tokens a step"),
+    "name a number": ({"top_text": [["a", "b", 3]] * 3}, r"top_text\[0\] must be text"),
+    "name too long": ({"top_text": [["a", "b", "x" * 33]] * 3}, "names of at most 32 characters"),
     "seconds negative": ({"timings": {"prefill": -1, "steps": []}}, "timings.prefill"),
     "seconds missing": ({"timings": {"prefill": 1}}, "timings must hold"),
     "seconds too many": ({"timings": {"prefill": 1, "steps": [1, 1, 1]}}, "timings.steps"),

@@ -15,15 +15,17 @@ from rcr_core.errors import TraceError
 from rcr_core.trace import Trace, read_meta, read_trace, save_trace, trace_bytes
 from tests.core.trace_samples import (
     DIAGNOSTICS,
+    HEADS,
     assert_equal,
     small_arrays,
     small_meta,
     small_trace,
     split,
+    with_meta,
 )
 
 
-@pytest.mark.parametrize("extra", [{}, DIAGNOSTICS], ids=["plain", "diagnostics"])
+@pytest.mark.parametrize("extra", [{}, DIAGNOSTICS, HEADS], ids=["plain", "diagnostics", "heads"])
 def test_bytes_and_file_round_trip(tmp_path, extra):
     trace = small_trace(**extra)
     assert_equal(read_trace(trace_bytes(trace)), trace)
@@ -34,9 +36,20 @@ def test_bytes_and_file_round_trip(tmp_path, extra):
     assert os.listdir(tmp_path) == ["run.rcr"]
 
 
+def test_a_file_of_version_1_0_is_read(tmp_path):
+    """It knows neither scenes nor names of tokens; saved again it is a file of this version."""
+    old = with_meta(schema="1.0", scene=None, top_text=None)
+    assert not {"scene", "top_text"} & json.loads(split(old)[0]["__metadata__"]["meta"]).keys()
+    trace = read_trace(old)
+    assert (trace.meta.schema, trace.meta.scene, trace.meta.top_text) == ("1.1", None, ())
+    assert_equal(trace, small_trace(meta=small_meta(scene=None, top_text=[])))
+    save_trace(trace, tmp_path / "new.rcr")
+    assert_equal(read_trace(tmp_path / "new.rcr"), trace)
+
+
 def test_no_steps_and_no_image_round_trip():
     empty = {name: value[:0] for name, value in small_arrays().items()}
-    meta = small_meta(token_text=[], image_size=[], timings={"prefill": 0, "steps": []})
+    meta = small_meta(token_text=[], top_text=[], image_size=[], timings={"prefill": 0, "steps": []})
     maps = {name: empty[name][..., :0] for name in ("map_mean", "map_layer", "missed_layer")}
     trace = Trace(meta=meta, **{**empty, **maps})
     assert_equal(read_trace(trace_bytes(trace)), trace)

@@ -36,6 +36,8 @@ def small_meta(**changes) -> TraceMeta:
         "select": 2,
         "managed": [False, True],
         "token_text": ["A", None, " 猫"],
+        "top_text": [["A", " b", "\ufffd"], ["\ufffd", " b", "c"], [" 猫", "<|im_end|>", ""]],
+        "scene": {"seed": 9001, "grid": 5, "count": 4},
         "stop_reason": "length",
         "dtype": "float32",
         "notes": ["a note"],
@@ -73,11 +75,18 @@ def small_arrays() -> dict[str, np.ndarray]:
 
 
 DIAGNOSTICS = {
+    "missed": np.full((3, 2), 0.05, F32),
     "drift_exact": np.full((3, 2), 0.1, F32),
     "recall": np.full((3, 2), 0.9, F32),
     "map_full": np.arange(24, dtype=U8).reshape(3, 2, 4),
     "map_full_scale": np.ones((3, 2), F32),
     "top_position": np.arange(24, dtype=I32).reshape(3, 2, 4) % 6,
+}
+
+
+HEADS = {
+    "map_head": np.arange(48, dtype=U8).reshape(3, 2, 2, 4),
+    "map_head_scale": np.full((3, 2, 2), 0.25, F32),
 }
 
 
@@ -122,6 +131,6 @@ def with_entry(name: str, **changes) -> bytes:
 
 def with_value(name: str, at: int, packed: bytes) -> bytes:
     """A file with some bytes of one array overwritten."""
-    header, body = split(trace_bytes(small_trace(**DIAGNOSTICS)))
+    header, body = split(trace_bytes(small_trace(**DIAGNOSTICS, **HEADS)))
     begin = header[name]["data_offsets"][0] + at
     return join(header, body[:begin] + packed + body[begin + len(packed) :])
