@@ -23,7 +23,7 @@ from transformers.models.qwen2_vl.image_processing_pil_qwen2_vl import Qwen2VLIm
 from rcr_core.bundled.scenes import ATTRIBUTES, CAPTION_PROMPT, CELL, COLUMNS, ROWS, make_scene
 from rcr_core.models.image_only import image_only
 
-MODEL_FOLDER = Path(__file__).resolve().parents[2] / "assets" / "model"
+MODEL_FOLDER = Path(__file__).resolve().parents[2] / "assets" / "bundled-captioner"
 PATCH = 16  # pixels; one visual token is one patch
 VOCABULARY = 640
 SYSTEM = "You are a helpful assistant."
