@@ -43,5 +43,19 @@ class TraceError(ScopeError):
     """A trace file is broken, foreign, too large, or of a version that this reader does not know."""
 
 
+class UnknownRunError(ScopeError):
+    """A run is asked for that is not there, or not for this person: the words are the same."""
+
+    def __init__(self):
+        super().__init__(
+            "there is no such run",
+            "it may have been dropped, or belong to someone else; start it again, or open its saved trace",
+        )
+
+
+class StoreFullError(ScopeError):
+    """No further run is taken now: too many wait, or too many of one owner go on."""
+
+
 class MemoryLimitError(ScopeError):
     """The device has no memory left for this run."""

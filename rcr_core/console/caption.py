@@ -6,6 +6,7 @@ import argparse
 import json
 import os
 import sys
+from dataclasses import replace
 from pathlib import Path
 
 from rcr_core.bundled.examples import scene_of
@@ -13,9 +14,11 @@ from rcr_core.bundled.grading import Grade, grade
 from rcr_core.bundled.scenes import CAPTION_PROMPT
 from rcr_core.captioning import Captioner, CaptionRequest, CaptionRun
 from rcr_core.console import arguments
-from rcr_core.console.report import aligned, run_numbers, run_table
+from rcr_core.console.report import aligned, run_table
 from rcr_core.errors import TraceError
 from rcr_core.models import load_model, open_image, prepare
+from rcr_core.outcome import run_numbers
+from rcr_core.runs.truth import scene_facts
 from rcr_core.trace import Trace, save_trace
 
 PROMPT = "Describe this image in detail."
@@ -70,6 +73,8 @@ def run(options: argparse.Namespace) -> None:
         repetition_penalty=options.repetition_penalty,
     )
     image = open_image(options.image)
+    scene = scene_of(image)
+    request = replace(request, scene=scene_facts(scene) if scene else None)
     out = _out_path(options)
     loaded = load_model(options.model, device=options.device, dtype=options.dtype)
     prompt = prepare(loaded, [image], _prompt(options), options.max_new_tokens)
@@ -79,8 +84,7 @@ def run(options: argparse.Namespace) -> None:
     out.parent.mkdir(exist_ok=True)
     save_trace(trace, out)
     # Another prompt may ask for something else than a description, so there is nothing to grade.
-    scene = scene_of(image) if options.prompt is None else None
-    graded = grade(scene, trace.text) if scene is not None else None
+    graded = grade(scene, trace.text) if scene and options.prompt is None else None
     if options.json:
         print(json.dumps(_machine_report(trace, graded, out)))
     else:
