@@ -1,0 +1,61 @@
+"""The addresses of the interface, to be given to whatever serves the page."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from pathlib import Path
+from typing import Any
+
+from starlette.requests import Request
+from starlette.routing import BaseRoute, Route
+
+from rcr_core.runs import RunStore
+from rcr_core.trace import MAX_TRACE_BYTES
+from rcr_core.web.downloads import DownloadRoutes, Drawing
+from rcr_core.web.endpoint import Endpoint, Handler
+from rcr_core.web.front import FrontRoutes
+from rcr_core.web.layers import LayerRoutes
+from rcr_core.web.runs import RunRoutes
+from rcr_core.web.steps import StepRoutes
+from rcr_core.web.uploads import UploadRoutes
+
+
+def scope_routes(
+    store: RunStore,
+    *,
+    allowed: Callable[[Request], bool],
+    front: Path,
+    plotly_js: Path,
+    figures: Mapping[str, Drawing],
+    tables: Mapping[str, Drawing],
+    server: Callable[[], dict[str, Any]],
+    max_trace_bytes: int = MAX_TRACE_BYTES,
+) -> list[BaseRoute]:
+    """Every route under /scope, the last of which answers what the others do not know.
+
+    allowed          whether a request comes from someone who is logged in (or needs no login)
+    front            the folder of the front end;  plotly_js  the file of plotly's bundle
+    figures, tables  by name: a trace's plotly JSON, and its CSV
+    server           facts about the server, told with the list of runs
+    """
+    files, runs, steps = FrontRoutes(front, plotly_js), RunRoutes(store, server), StepRoutes(store)
+    layers, uploads = LayerRoutes(store), UploadRoutes(store, max_trace_bytes)
+    downloads = DownloadRoutes(store, figures, tables)
+
+    def route(path: str, **handlers: Handler) -> BaseRoute:
+        return Route(f"/scope/{path}", Endpoint(allowed, **handlers))
+
+    return [
+        route("front/{path:path}", GET=files.front),
+        route("plotly.min.js", GET=files.plotly),
+        route("runs", GET=runs.list, POST=uploads.upload),
+        route("runs/{id}", GET=runs.one, DELETE=runs.drop),
+        route("runs/{id}/stop", POST=runs.stop),
+        route("runs/{id}/steps", GET=steps.steps),
+        route("runs/{id}/layers", GET=layers.layers),
+        route("runs/{id}/trace.rcr", GET=downloads.file),
+        route("runs/{id}/image", GET=downloads.image),
+        route("runs/{id}/figures/{name}", GET=downloads.figure),
+        route("runs/{id}/tables/{name}.csv", GET=downloads.table),
+        route("{path:path}"),
+    ]
