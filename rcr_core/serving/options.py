@@ -1,0 +1,48 @@
+"""What can be said on the command line of the page."""
+
+from __future__ import annotations
+
+import argparse
+
+from rcr_core.bundled.captioner import MODEL_FOLDER
+
+_LAST_PORT = 65535
+
+
+def parser() -> argparse.ArgumentParser:
+    options = argparse.ArgumentParser(prog="app.py", description="Serve the page of RCR Scope.")
+    options.add_argument(
+        "--model", default=str(MODEL_FOLDER), help="folder or hub id (default: the bundled captioner)"
+    )
+    options.add_argument("--device", default="auto", help="auto, cpu, cuda or cuda:N (default: auto)")
+    options.add_argument("--dtype", default="auto", help="auto, float32, bfloat16 or float16 (default: auto)")
+    options.add_argument("--host", default="127.0.0.1", help="address to serve on (default: 127.0.0.1)")
+    options.add_argument("--port", type=_port, default=7860, help="port to serve on (default: 7860)")
+    options.add_argument("--auth", type=_login, metavar="USER:PASSWORD", help="ask for this login")
+    options.add_argument(
+        "--max-runs", type=_one_or_more, default=2, help="runs that decode at once (default: 2)"
+    )
+    options.add_argument(
+        "--mcp", action="store_true", help="serve the endpoints as MCP tools (needs gradio[mcp])"
+    )
+    return options
+
+
+def _port(text: str) -> int:
+    if not text.isdecimal() or not 1 <= int(text) <= _LAST_PORT:
+        raise argparse.ArgumentTypeError(f"a port is a whole number in [1, {_LAST_PORT}], got {text!r}")
+    return int(text)
+
+
+def _one_or_more(text: str) -> int:
+    if not text.isdecimal() or int(text) < 1:
+        raise argparse.ArgumentTypeError(f"it must be a whole number, 1 or more, got {text!r}")
+    return int(text)
+
+
+def _login(text: str) -> tuple[str, str]:
+    """The text is not repeated in an error: it is a secret."""
+    user, colon, password = text.partition(":")
+    if not (user and colon and password):
+        raise argparse.ArgumentTypeError("a login is USER:PASSWORD, neither of them empty")
+    return user, password
