@@ -1,1 +1,1 @@
-"""Pictures from traces: figures, overlays and the front end of the page. Nothing is here yet."""
+"""Pictures from traces: figures, tables, the guide, and the front end of the page."""
