@@ -1,0 +1,35 @@
+/** Thumbnails: each is fetched when it first comes into sight. */
+
+const NEAR = "200px";
+
+export class Pictures {
+  /** @param {import("../client.js").Client} client */
+  constructor(client, signal) {
+    this.client = client;
+    this.observer = new IntersectionObserver((entries) => this.seen(entries), { rootMargin: NEAR });
+    signal.addEventListener("abort", () => this.observer.disconnect());
+  }
+
+  /** @param {HTMLImageElement} image the picture of the run that `data-run` names */
+  await(image) {
+    this.observer.observe(image);
+  }
+
+  seen(entries) {
+    for (const { isIntersecting, target } of entries) {
+      if (!isIntersecting) continue;
+      this.observer.unobserve(target);
+      this.load(target).catch(() => {}); // a row without its picture is still a row
+    }
+  }
+
+  async load(image) {
+    const answer = await this.client.request(`runs/${image.dataset.run}/image`);
+    image.src = URL.createObjectURL(await answer.blob());
+    try {
+      await image.decode();
+    } finally {
+      URL.revokeObjectURL(image.src);
+    }
+  }
+}
