@@ -29,7 +29,7 @@ FLAGS = [
 SYNTHETIC = ("synthetic-rcr", "synthetic-bacon")
 
 
-@pytest.fixture(scope="session")
+@pytest.fixture(scope="package")
 def chromium():
     """The browser. It is part of what the tests need: without one they fail rather than pass unseen."""
     path = shutil.which("chromium") or shutil.which("google-chrome")
@@ -40,7 +40,7 @@ def chromium():
         browser.close()
 
 
-@pytest.fixture(scope="session")
+@pytest.fixture(scope="package")
 def store():
     """The server's runs."""
     store = RunStore(StoreLimits())
@@ -48,7 +48,7 @@ def store():
     store.close()
 
 
-@pytest.fixture(scope="session")
+@pytest.fixture(scope="package")
 def address(store):
     """Where the page is served; behind its examples stands a pair of large made ones."""
     options = app.parser().parse_args(["--port", str(free_port())])
