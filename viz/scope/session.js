@@ -25,6 +25,7 @@ export class Session {
     /** @type {{text: string, hint: string, kind: "error"|"info"}[]} each stays until it is dismissed */
     this.notices = [];
     this.compared = 0;
+    this.linked = false; // whether the view came with a link, which is to be restored or to say what it cannot
     this.references = new References(client, this.store);
     client.onConnection = () => this.store.signal("connection");
   }
@@ -62,6 +63,7 @@ export class Session {
       hoverStep: null,
       hoverPatch: null,
     };
+    this.linked = "layer" in view;
     this.store.set({ ...fresh, ...view });
     return Promise.all([this.open("a", a), this.open("b", b)]);
   }
@@ -139,9 +141,13 @@ export class Session {
   /** A view that came with a link, or from another run, may name what this run does not have. */
   clampView(run) {
     const { step, layer, head, patch } = this.store.state;
-    if (layer !== "mean" && layer >= run.layers) this.store.set({ layer: run.layers - 1 });
-    if (head !== "mean" && head >= run.heads) this.store.set({ head: "mean" });
-    if (patch !== null && patch >= run.patches) this.store.set({ patch: null });
+    const fitting = {};
+    if (layer !== "mean" && layer >= run.layers) fitting.layer = run.layers - 1;
+    if (head !== "mean" && head >= run.heads) fitting.head = "mean";
+    if (patch !== null && patch >= run.patches) fitting.patch = null;
+    const lacks = Object.keys(fitting).join(", ");
+    if (lacks && this.linked) this.say(`the link names a ${lacks} that this run does not have`, "", "info");
+    this.store.set(fitting);
     if (this.complete) this.store.set({ step: Math.min(step, this.store.steps - 1) });
   }
 

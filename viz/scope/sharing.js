@@ -17,10 +17,14 @@ export function mountSharing(element, session, parts) {
   const said = make("span", { class: "scope-copied", role: "status" });
   const box = make("div", { class: "scope-sharing", hidden: true }, field, said);
   parts.copy = async () => {
-    const link = await linkOf(session);
-    box.hidden = false;
-    field.value = link;
-    said.textContent = (await copied(link, field)) ? SHARED : "press Ctrl+C to copy";
+    try {
+      const link = await linkOf(session);
+      box.hidden = false;
+      field.value = link;
+      said.textContent = (await copied(link, field)) ? SHARED : "press Ctrl+C to copy";
+    } catch (error) {
+      session.fail(error); // the server is asked for the keys of the runs
+    }
   };
   const button = (text, title, onclick) =>
     make("button", { type: "button", class: "scope-chip-button", title, onclick }, text);

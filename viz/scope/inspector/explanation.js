@@ -49,10 +49,19 @@ function explainLayer(run, step, layer) {
   const sentence = DECIDES_BY_DRIFT.has(run.policy)
     ? byDrift(run, step, layer, drift, fired)
     : bySchedule(run, layer, drift, fired);
-  return `${sentence}${fired ? `; ${exchanges(run, step, layer)}` : ""}${stillMissed(run, step, layer, drift, fired)}.`;
+  return `${sentence}${fired ? outcome(run, step, layer, drift) : ""}.`;
 }
 
-/** A refresh against the threshold, or the reverse, can only come from an edit or a deferred refresh. */
+/** What a refresh came to; a deferred one shows in the selection of the next step. */
+function outcome(run, step, layer, drift) {
+  if (!run.meta.settings.defer)
+    return `; ${exchanges(run, step, layer)}${stillMissed(run, step, layer, drift)}`;
+  return step + 1 < run.steps
+    ? `; on the next step ${exchanges(run, step + 1, layer)}`
+    : "; it acts on the next step";
+}
+
+/** A refresh against the threshold, or the reverse, can only come from an edit. */
 function byDrift(run, step, layer, drift, fired) {
   const tau = run.rows.tau.at(step, layer);
   const above = drift > tau;
@@ -78,11 +87,9 @@ function exchanges(run, step, layer) {
   return parts.join(", ");
 }
 
-/**
- * After a refresh, what is missed on the entries that are evicted now; files of older releases do not say.
- */
-function stillMissed(run, step, layer, drift, fired) {
-  if (!fired || !run.rows.missed) return "";
+/** After a refresh, what is missed on the entries that are evicted now; older files do not say. */
+function stillMissed(run, step, layer, drift) {
+  if (!run.rows.missed) return "";
   const after = run.rows.missed.at(step, layer);
   return `; missed mass ${after < drift ? "fell" : "went"} from ${percent(drift, 1)} to ${percent(after, 1)}`;
 }
