@@ -9,7 +9,7 @@ import sys
 from dataclasses import replace
 from pathlib import Path
 
-from rcr_core.bundled.examples import scene_of
+from rcr_core.bundled.examples import scene_in
 from rcr_core.bundled.grading import Grade, grade
 from rcr_core.bundled.scenes import CAPTION_PROMPT
 from rcr_core.captioning import Captioner, CaptionRequest, CaptionRun
@@ -73,7 +73,7 @@ def run(options: argparse.Namespace) -> None:
         repetition_penalty=options.repetition_penalty,
     )
     image = open_image(options.image)
-    scene = scene_of(image)
+    scene = scene_in(image)
     request = replace(request, scene=scene_facts(scene) if scene else None)
     out = _out_path(options)
     loaded = load_model(options.model, device=options.device, dtype=options.dtype)

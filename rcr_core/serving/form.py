@@ -9,6 +9,7 @@ from typing import Any
 
 from PIL import Image
 
+from rcr_core.bundled.examples import scene_in
 from rcr_core.bundled.scenes import make_scene
 from rcr_core.captioning import CaptionRequest
 from rcr_core.errors import ImageError, PromptError, ScopeError, SettingsError
@@ -21,7 +22,7 @@ from rcr_core.serving.presets import (
     settings_from,
     whole_number,
 )
-from rcr_core.serving.workbench import Question, Workbench, scene_in
+from rcr_core.serving.workbench import Question, Workbench
 from rcr_core.settings import Settings
 
 NEW_TOKENS = 320

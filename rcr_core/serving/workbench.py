@@ -8,16 +8,13 @@ from __future__ import annotations
 import threading
 from concurrent.futures import Future
 from dataclasses import dataclass, field, replace
-from functools import lru_cache
 from pathlib import Path
 from typing import Any
 
-import numpy as np
 from PIL import Image
 
 from rcr_core.bundled.captioner import MODEL_FOLDER
-from rcr_core.bundled.examples import example_scenes
-from rcr_core.bundled.scenes import CAPTION_PROMPT, Scene, make_scene
+from rcr_core.bundled.scenes import CAPTION_PROMPT, Scene
 from rcr_core.captioning import Captioner, CaptionRequest, CaptionRun
 from rcr_core.errors import PromptError, ScopeError
 from rcr_core.models import PreparedPrompt, load_model, prepare
@@ -133,21 +130,3 @@ class Workbench:
             wrapped = ScopeError(f"the model cannot be loaded: {type(error).__name__}: {error}")
             self._loaded.set_exception(wrapped)
             raise
-
-
-def scene_in(image: Image.Image, seed: int | None = None) -> Scene | None:
-    """The bundled scene that a picture shows, pixel for pixel: an example's, or that of a seed; else None."""
-    pixels = np.asarray(image)
-    candidates = list(_examples())
-    if seed is not None:
-        candidates.append(make_scene(seed))
-    for scene in candidates:
-        own = scene.pixels()
-        if own.shape == pixels.shape and np.array_equal(own, pixels):
-            return scene
-    return None
-
-
-@lru_cache(maxsize=1)
-def _examples() -> tuple[Scene, ...]:
-    return tuple(example_scenes().values())

@@ -9,7 +9,7 @@ from copy import copy
 import pytest
 from PIL import Image
 
-from rcr_core.bundled.examples import EXAMPLES, EXAMPLES_FOLDER
+from rcr_core.bundled.examples import EXAMPLES, EXAMPLES_FOLDER, scene_in
 from rcr_core.bundled.scenes import CAPTION_PROMPT, make_scene
 from rcr_core.captioning import CaptionRequest
 from rcr_core.errors import ImageError, LoadError, PromptError, ScopeError, SettingsError
@@ -18,7 +18,6 @@ from rcr_core.runs import RunStore, StoreLimits
 from rcr_core.serving import PRESETS, Form, Question, Workbench, setting_names
 from rcr_core.serving.examples import add_examples
 from rcr_core.serving.presets import MAIN_SETTINGS, settings_from, whole_number
-from rcr_core.serving.workbench import scene_in
 from rcr_core.settings import Settings
 
 OWNER = "a-browsers-own-token"

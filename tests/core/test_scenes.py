@@ -8,7 +8,7 @@ from itertools import combinations
 import numpy as np
 import pytest
 
-from rcr_core.bundled.examples import EXAMPLES_FOLDER, example_scenes, scene_of
+from rcr_core.bundled.examples import EXAMPLES_FOLDER, example_scenes, scene_in
 from rcr_core.bundled.grading import grade, mentions
 from rcr_core.bundled.scenes import ATTRIBUTES, CELL, COLUMNS, ROWS, make_scene
 from rcr_core.bundled.shapes import BACKGROUNDS, COLOURS, FILLS, SHAPES, SIZES, mask
@@ -144,7 +144,7 @@ def test_a_row_carries_over_to_the_next_mention():
 @pytest.mark.parametrize("name", list(example_scenes()))
 def test_the_shipped_examples_are_their_scenes(name):
     scene = example_scenes()[name]
-    assert scene_of(open_image(EXAMPLES_FOLDER / f"{name}.png")) == scene
+    assert scene_in(open_image(EXAMPLES_FOLDER / f"{name}.png")) == scene
     assert (
         len(scene.objects)
         == {
@@ -161,4 +161,4 @@ def test_the_shipped_examples_are_their_scenes(name):
 
 
 def test_any_other_picture_is_no_example():
-    assert scene_of(make_scene(1).image()) is None
+    assert scene_in(make_scene(1).image()) is None

@@ -24,7 +24,6 @@ export class LayerPages {
     this.pages = new Map(); // page number -> {arrays, rows, bytes}, in order of last use
     this.asked = new Set();
     this.bytes = 0;
-    this.names = new Set();
     this.abort = new AbortController();
     this.timer = 0;
   }
@@ -45,11 +44,6 @@ export class LayerPages {
     const { layers, heads, patches } = this.run;
     const index = byHead ? (row * layers + layer) * heads + head : row * layers + layer;
     return { values: array.data.subarray(index * patches, (index + 1) * patches), scale: scale.data[index] };
-  }
-
-  /** Whether the run recorded maps of this kind (known once a page has come). */
-  has(name) {
-    return this.names.has(name);
   }
 
   /**
@@ -86,7 +80,6 @@ export class LayerPages {
       this.pages.delete(page);
       this.pages.set(page, { arrays, rows: to - from, bytes: buffer.byteLength });
       this.bytes += buffer.byteLength;
-      for (const name of Object.keys(arrays)) this.names.add(name);
       this.shrink();
       this.onPage();
     } catch (error) {

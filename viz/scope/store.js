@@ -28,21 +28,6 @@
 
 import { Comparison } from "./compare.js";
 
-/**
- * What a view may also wait for: a run has new steps, pages of layers came, the size or the colours changed.
- */
-export const SIGNALS = [
-  "runA",
-  "runB",
-  "compare",
-  "fidelity",
-  "pages",
-  "size",
-  "theme",
-  "connection",
-  "notice",
-];
-
 export const INITIAL = Object.freeze({
   a: null,
   b: null,
@@ -93,7 +78,10 @@ export class Store {
     this.schedule();
   }
 
-  /** Tell the views of something outside the state; see SIGNALS. */
+  /**
+   * Tell the views of something outside the state: runA, runB, compare, fidelity, pages, size, theme, connection or
+   * notice.
+   */
   signal(...names) {
     for (const name of names) this.changed.add(name);
     this.schedule();
