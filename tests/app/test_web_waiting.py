@@ -39,7 +39,7 @@ def test_waiting_answers_when_a_step_comes(routes, growing):
         return time.monotonic() - began, unpack(answer.content)
 
     took, (_, state, arrays) = asked_together(routes(), ask)
-    assert took < 0.5
+    assert took < 2  # at once, not after the ten seconds
     assert (state["from"], state["to"]) == (1, 2)
     assert arrays["tokens"].tolist() == [101]
 

@@ -45,7 +45,7 @@ def test_places_in_the_queue(one_at_a_time, captioner):
     assert caught.value.hint
     began = time.perf_counter()
     waiting[1].stop()
-    assert waiting[1].status == "stopped" and time.perf_counter() - began < 0.1
+    assert waiting[1].status == "stopped" and time.perf_counter() - began < 1
     assert [run.place for run in waiting] == [1, 0, 2]
     gate.opened.set()
     assert [ended(run).status for run in (first, *waiting)] == ["done", "done", "stopped", "done"]

@@ -92,7 +92,7 @@ def test_both_captions_grow_side_by_side(streamed):
     """A pair takes turns: at any time before one ends, neither is far ahead on the screen."""
     seen = streamed.evaluate("seen.map(([, a, b]) => [a, b])")
     both = [(a, b) for a, b in seen if a and b and a < seen[-1][0] and b < seen[-1][1]]
-    assert len({a for a, _ in both}) > 20
+    assert len({a for a, _ in both}) > 8  # a fast machine ends both within two seconds, at ten batches each
     assert quantile(sorted(abs(a - b) for a, b in both), 0.9) <= 12
 
 
