@@ -105,10 +105,12 @@ def stranger(watched, address):
     page = watched.context().new_page()
     page.goto(address)
     page.wait_for_selector(".scope-transport")
-    return page
+    yield page
+    page.close()
 
 
-def test_who_watches_by_a_link_has_no_stop(stranger, running, store):
+def test_who_watches_by_a_link_has_no_stop(running, stranger, store):
+    """The stranger comes last and leaves first: what it looks at is there as long as it looks."""
     a, b = (shown_run(store, running, which) for which in "ab")
     stranger.evaluate("(link) => { location.hash = link; }", f"#a={a.id}.{a.key}&b={b.id}.{b.key}")
     stranger.wait_for_function(GOING)
