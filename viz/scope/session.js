@@ -15,6 +15,7 @@ export function theSession() {
 }
 
 const COMPARE_EVERY = 400; // ms while runs are live
+const IDLE_FIRST = 100; // ms by which stopping A and B may be put off
 
 export class Session {
   /** @param {import("./client.js").Client} client */
@@ -222,7 +223,10 @@ export class Session {
     };
     tell(true);
     try {
-      await Promise.all([...live.map(({ id }) => this.client.stop(id)), this.references.stopIdle(live)]);
+      // The uncompressed run first, or it would begin its prefill in the place that the others leave.
+      const idle = this.references.stopIdle(live);
+      await Promise.race([idle.catch(() => {}), new Promise((resolve) => setTimeout(resolve, IDLE_FIRST))]);
+      await Promise.all([...live.map(({ id }) => this.client.stop(id)), idle]);
     } catch (error) {
       tell(false);
       this.fail(error);
