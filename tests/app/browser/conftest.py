@@ -84,6 +84,13 @@ class Watched:
         context.on("page", self._watch)
         return context
 
+    def page(self, address: str):
+        """A page in a browser of its own, ready for a person."""
+        page = self.context().new_page()
+        page.goto(address)
+        page.wait_for_selector(".scope-transport")
+        return page
+
     def _watch(self, page) -> None:
         page.on("pageerror", lambda error: self.errors.append(f"script: {error}"))
         page.on("console", lambda said: said.type == "error" and self.errors.append(f"console: {said.text}"))
@@ -110,7 +117,4 @@ def watched(chromium, address):
 @pytest.fixture
 def page(watched, address):
     """The page in a fresh browser, ready for a person."""
-    page = watched.context().new_page()
-    page.goto(address)
-    page.wait_for_selector(".scope-transport")
-    return page
+    return watched.page(address)

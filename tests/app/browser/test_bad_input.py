@@ -66,9 +66,7 @@ PROMPTS = {
 def form(chromium, address, store):
     """A page that is used by one test after the other, as a person would."""
     watched = Watched(chromium, address)
-    page = watched.context().new_page()
-    page.goto(address)
-    page.wait_for_selector(".scope-transport")
+    page = watched.page(address)
     short_runs(page)
     choose_scene(page, 0)
     yield page
@@ -245,9 +243,7 @@ def test_a_model_that_cannot_be_loaded_is_told_on_the_page(chromium, pictures, t
     options = app.parser().parse_args(["--port", str(free_port()), "--model", str(tmp_path / "no-model")])
     served = app.serve(options, store, prevent_thread_lock=True)
     watched = Watched(chromium, served.local_url)
-    page = watched.context().new_page()
-    page.goto(served.local_url)
-    page.wait_for_selector(".scope-transport")
+    page = watched.page(served.local_url)
     choose_file(page, pictures[1]["CMYK JPEG"][0])
     said = press_run_and_read(page)
     assert "no-model" in said

@@ -34,9 +34,7 @@ READINGS = ("", "/steps", "/layers?from=0&to=1", "/trace.rcr", "/image", "/figur
 @pytest.fixture
 def two(page, watched, address, store):
     """The page of somebody who has just run a pair, and that of a stranger."""
-    stranger = watched.context().new_page()
-    stranger.goto(address)
-    stranger.wait_for_selector(".scope-transport")
+    stranger = watched.page(address)
     short_runs(page)
     choose_scene(page, 0)
     press_run(page)

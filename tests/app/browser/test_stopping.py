@@ -102,10 +102,7 @@ def test_stop_says_at_once_that_it_was_heard(running):
 @pytest.fixture
 def stranger(watched, address):
     """The page of somebody else."""
-    page = watched.context().new_page()
-    page.goto(address)
-    page.wait_for_selector(".scope-transport")
-    return page
+    return watched.page(address)
 
 
 def test_who_watches_by_a_link_has_no_stop(stranger, running, store):

@@ -64,9 +64,7 @@ def made():
 def streamed(chromium, address, store, made):
     """A pair that was run from the form to its end, and what the page showed frame by frame."""
     watched = Watched(chromium, address)
-    page = watched.context().new_page()
-    page.goto(address)
-    page.wait_for_selector(".scope-transport")
+    page = watched.page(address)
     choose_scene(page, LONG)
     page.evaluate(LOOK)
     press_run(page)
@@ -192,9 +190,7 @@ def test_the_view_follows_until_it_is_touched(running):
 
 def test_the_status_says_how_fast_a_run_goes_and_where_it_stands(page, watched, address, store):
     """The pair of a second person waits behind the first one's reference run, and says so."""
-    other = watched.context().new_page()
-    other.goto(address)
-    other.wait_for_selector(".scope-transport")
+    other = watched.page(address)
     for each in (page, other):
         choose_scene(each, LONG)
     press_run(page)
