@@ -101,8 +101,8 @@ export class Client {
     return answer;
   }
 
-  summary(id) {
-    return this.request(`runs/${id}`, { as: "json" });
+  summary(id, signal) {
+    return this.request(`runs/${id}`, { signal, as: "json" });
   }
 
   /**

@@ -21,16 +21,20 @@ export class References {
     return this.known.get(id);
   }
 
-  /** Ask for the fidelity of an ended run; while its uncompressed run still goes on, ask again. */
-  async learn(run, again = TRIES) {
+  /**
+   * Ask for the fidelity of an ended run; while its uncompressed run still goes on, ask again.
+   * @param {AbortSignal} signal when the run is shown no more
+   */
+  async learn(run, signal, again = TRIES) {
     const waits = again && run.mine && run.status === "done" && run.policy !== "full";
     const pending = waits && (await this.liveFor(run)).length > 0;
-    const { fidelity } = await this.client.summary(run.id); // after the list: what has ended meanwhile counts
+    // after the list: what has ended meanwhile counts
+    const { fidelity } = await this.client.summary(run.id, signal);
     if (fidelity !== null) {
       this.known.set(run.id, fidelity);
       this.store.signal("fidelity");
-    } else if (pending && Object.values(this.store.runs).includes(run)) {
-      setTimeout(() => this.learn(run, again - 1).catch(() => {}), EVERY);
+    } else if (pending && !signal.aborted) {
+      setTimeout(() => this.learn(run, signal, again - 1).catch(() => {}), EVERY);
     }
   }
 

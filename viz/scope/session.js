@@ -115,7 +115,8 @@ export class Session {
 
   ended(run, pages) {
     if (run.steps) pages.wantAll().catch((error) => this.fail(error));
-    this.references.learn(run).catch((error) => error.status !== 404 && this.fail(error));
+    const { signal } = pages.abort;
+    this.references.learn(run, signal).catch((error) => error.status !== 404 && this.fail(error));
   }
 
   decodeImage(run) {

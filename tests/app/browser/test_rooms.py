@@ -5,6 +5,7 @@ from __future__ import annotations
 import csv
 import io
 import json
+import re
 
 import pytest
 from PIL import Image
@@ -118,6 +119,23 @@ def test_only_an_own_run_can_be_dropped_and_only_after_a_question(runs):
     assert own.count() == 1
     own.locator("button:visible", has_text="Drop it").click()
     own.wait_for(state="detached")
+
+
+def test_a_dropped_run_is_asked_for_no_more(runs):
+    late = []  # requests that reach the server only after the drop
+    runs.route(re.compile("/scope/runs/[^/]+/(image|figures|layers)"), lambda route: late.append(route))
+    open_file(runs, RCR.read_bytes())
+    runs.wait_for_function("rcrScope.steps.a > 0")
+    room(runs, "Runs")
+    own = row(runs, "mine")
+    runs.wait_for_timeout(300)
+    own.locator("button:visible", has_text="Drop").click()
+    own.locator("button:visible", has_text="Drop it").click()
+    own.wait_for(state="detached")
+    assert {route.request.url.split("/")[6].split("?")[0] for route in late} == {"image", "figures", "layers"}
+    for route in late:
+        route.continue_()
+    runs.wait_for_timeout(300)  # `page` fails this test on a 404
 
 
 def test_a_term_leads_to_its_entry(page):

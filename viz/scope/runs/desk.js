@@ -114,17 +114,16 @@ export class Desk {
     });
   }
 
-  drop(id) {
-    return this.trying(async () => {
-      await this.client.drop(id);
-      for (const which of ["a", "b"]) {
-        if (this.session.store.state[which] === id) this.session.open(which, null);
-        if (this.choice[which] === id) this.choice[which] = null;
-      }
-      if (this.figures === id) this.figures = "a";
-      this.list.remove(id);
-      await this.list.refresh();
-    });
+  /** The page lets go of the run first, so that nothing asks for what is no longer there. */
+  async drop(id) {
+    for (const which of ["a", "b"]) {
+      if (this.session.store.state[which] === id) this.session.open(which, null);
+      if (this.choice[which] === id) this.choice[which] = null;
+    }
+    if (this.figures === id) this.figures = "a";
+    this.list.remove(id);
+    await this.trying(() => this.client.drop(id));
+    await this.list.refresh(); // where the server kept the run, it is listed again
   }
 
   /**

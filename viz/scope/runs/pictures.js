@@ -6,6 +6,8 @@ export class Pictures {
   /** @param {import("../client.js").Client} client */
   constructor(client, signal) {
     this.client = client;
+    /** @type {WeakMap<HTMLImageElement, AbortController>} */
+    this.loading = new WeakMap();
     this.observer = new IntersectionObserver((entries) => this.seen(entries), { rootMargin: NEAR });
     signal.addEventListener("abort", () => this.observer.disconnect());
   }
@@ -13,6 +15,12 @@ export class Pictures {
   /** @param {HTMLImageElement} image the picture of the run that `data-run` names */
   await(image) {
     this.observer.observe(image);
+  }
+
+  /** The run is gone, and its picture is wanted no more. */
+  forget(image) {
+    this.observer.unobserve(image);
+    this.loading.get(image)?.abort();
   }
 
   seen(entries) {
@@ -24,8 +32,11 @@ export class Pictures {
   }
 
   async load(image) {
-    const answer = await this.client.request(`runs/${image.dataset.run}/image`);
-    image.src = URL.createObjectURL(await answer.blob());
+    const abort = new AbortController();
+    this.loading.set(image, abort);
+    const { signal } = abort;
+    const blob = await this.client.request(`runs/${image.dataset.run}/image`, { signal, as: "blob" });
+    image.src = URL.createObjectURL(blob);
     try {
       await image.decode();
     } finally {

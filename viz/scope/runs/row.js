@@ -77,6 +77,11 @@ export class RunRow {
     (asking ? this.confirm.querySelector("button") : this.buttons.drop).focus();
   }
 
+  close() {
+    this.pictures.forget(this.image);
+    this.element.remove();
+  }
+
   /** @param {import("./list.js").Summary} run */
   update(run) {
     const { desk } = this;

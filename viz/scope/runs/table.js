@@ -47,7 +47,7 @@ export function mountTable(element, desk, signal) {
 function remove(row, rows) {
   const held = row.element.contains(document.activeElement);
   const next = row.element.nextElementSibling ?? row.element.previousElementSibling;
-  row.element.remove();
+  row.close();
   rows.delete(row.id);
   if (held) next?.querySelector("button:not([hidden])")?.focus();
 }
