@@ -234,7 +234,10 @@ def test_ctrl_c_ends_the_server_at_once_in_the_midst_of_a_run(tmp_path):
         assert list(tmp_path.iterdir())
         began = time.monotonic()
         server.send_signal(signal.SIGINT)
-        server.wait(30)
+        try:
+            server.wait(30)
+        finally:
+            server.kill()  # whoever fails here must not wait for it for ever
         took = time.monotonic() - began
         rest = server.stdout.read()
     print(f"\nthe server ended {took:.1f} s after Ctrl+C (bar 3)")

@@ -99,6 +99,12 @@ def wait_for_end(page, timeout: float = 60_000) -> None:
     page.wait_for_function(f"rcrScope.state.a && !({LIVE})", timeout=timeout)
 
 
+def wait_until_idle(store, page) -> None:
+    """Wait until every run of the page's browser is over, also the uncompressed one that no pane shows."""
+    while not all(run.finished for run in own_runs(store, page)):
+        page.wait_for_timeout(20)
+
+
 def leave(store, page) -> None:
     """Close a page, and end and forget the runs of its browser, so that no other test waits for them."""
     runs = own_runs(store, page)

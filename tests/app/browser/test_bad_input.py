@@ -26,6 +26,7 @@ from tests.app.browser.form import (
     short_runs,
     shown_run,
     wait_for_end,
+    wait_until_idle,
 )
 from tests.app.browser.pictures import bad_pictures, good_pictures
 
@@ -213,6 +214,7 @@ def test_run_pressed_ten_times_loses_nothing(form, store):
 
 def test_a_set_that_does_not_fit_is_not_begun_by_half(form, store):
     """Five of at most six runs are there: neither A nor B of the next three may stay behind."""
+    wait_until_idle(store, form)
     release = hold_places(store, owner(form), 5)
     assert "of your runs are not over" in press_run_and_read(form)
     assert sum(not run.finished for run in own_runs(store, form)) == 5

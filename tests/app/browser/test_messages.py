@@ -77,6 +77,7 @@ def test_a_run_that_could_not_be_dropped_stays_in_view(page, watched, store):
         own.locator("button:visible", has_text="Drop it").click()
         page.locator("#runs .scope-notice").wait_for()
         assert page.evaluate("rcrScope.state.a") == shown and own.count() == 1
+        page.wait_for_function("rcrScope.steps.a > 0")
         page.unroute("**/scope/runs/*")
     leave(store, page)
 

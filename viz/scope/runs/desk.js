@@ -114,16 +114,35 @@ export class Desk {
     });
   }
 
-  /** The page lets go of the run first, so that nothing asks for what is no longer there. */
+  /** The page lets go of a run first, so that nothing asks for what is no longer there. */
   async drop(id) {
-    for (const which of ["a", "b"]) {
-      if (this.session.store.state[which] === id) this.session.open(which, null);
-      if (this.choice[which] === id) this.choice[which] = null;
-    }
-    if (this.figures === id) this.figures = "a";
-    this.list.remove(id);
-    await this.trying(() => this.client.drop(id));
-    await this.list.refresh(); // where the server kept the run, it is listed again
+    const takeBack = this.letGo(id);
+    await this.trying(async () => {
+      try {
+        await this.client.drop(id);
+      } catch (error) {
+        takeBack();
+        throw error;
+      }
+    });
+    await this.list.refresh();
+  }
+
+  /** @returns {function(): void} shows the run again, where and as it was */
+  letGo(id) {
+    const { session, choice, figures, list } = this;
+    const run = list.get(id);
+    const shown = ["a", "b"].filter((which) => session.store.state[which] === id);
+    this.choice = { a: choice.a === id ? null : choice.a, b: choice.b === id ? null : choice.b };
+    if (figures === id) this.figures = "a";
+    for (const which of shown) session.open(which, null);
+    list.remove(id);
+    return () => {
+      if (run) list.take(run);
+      for (const which of shown) session.open(which, id);
+      Object.assign(this, { choice, figures });
+      this.changed();
+    };
   }
 
   /**
