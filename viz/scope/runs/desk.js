@@ -139,8 +139,9 @@ export class Desk {
     list.remove(id);
     return () => {
       if (run) list.take(run);
-      for (const which of shown) session.open(which, id);
-      Object.assign(this, { choice, figures });
+      for (const which of shown) if (!session.store.state[which]) session.open(which, id);
+      this.choice = { a: this.choice.a ?? choice.a, b: this.choice.b ?? choice.b }; // or what was chosen since
+      this.figures = figures;
       this.changed();
     };
   }
