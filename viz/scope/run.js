@@ -21,7 +21,7 @@ const PER_STEP = [
 const SCALES = { attention: "map_layer_scale", missed: "missed_layer_scale", full: "map_full_scale" };
 const OPTIONAL = ["missed", "drift_exact", "recall", "map_head_scale", ...Object.values(SCALES)];
 const MAPS = ["map_mean", "map_mean_scale"];
-const LIVE = new Set(["queued", "loading", "prefill", "decoding"]);
+const LIVE = new Set(["opening", "queued", "loading", "prefill", "decoding"]);
 
 /** Whether more of a run will come; of a run as the page holds it, or as the server lists it. */
 export const isLive = ({ status }) => LIVE.has(status);
@@ -31,7 +31,7 @@ export class Run {
     this.id = id;
     this.label = "";
     this.policy = "";
-    this.status = "queued";
+    this.status = "opening"; // until the server has said how it stands
     this.place = 0;
     this.mine = false; // whether this browser may stop it
     this.stopping = false; // asked for, not yet done

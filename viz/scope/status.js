@@ -36,7 +36,7 @@ function summaryLine(store, client) {
   const runs = Object.entries(store.runs).filter(([, run]) => run);
   if (!runs.length) return "no run is open";
   const facts = runs.map(
-    ([which, run]) => `${which.toUpperCase()} ${policyTitle(run.policy)}: ${statusText(run)}`,
+    ([which, run]) => `${`${which.toUpperCase()} ${policyTitle(run.policy)}`.trim()}: ${statusText(run)}`,
   );
   const meta = runs.find(([, run]) => run.meta)?.[1].meta;
   if (meta)

@@ -26,6 +26,8 @@ export function statusText(run) {
   const rate = run.rate ? `, ${run.rate < 10 ? run.rate.toFixed(1) : Math.round(run.rate)} tokens/s` : "";
   if (run.stopping && run.live) return "stopping";
   switch (run.status) {
+    case "opening":
+      return "asking the server for it";
     case "queued":
       return run.place > 1 ? `waiting, place ${run.place} in the queue` : "waiting, next in the queue";
     case "loading":

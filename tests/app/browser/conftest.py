@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import shutil
 import socket
+from pathlib import Path
 from urllib.parse import urlsplit
 
 import pytest
@@ -27,6 +28,14 @@ FLAGS = [
     "--enable-precise-memory-info",
 ]
 SYNTHETIC = ("synthetic-rcr", "synthetic-bacon")
+
+
+def pytest_collection_modifyitems(items):
+    """Each test in the browser gets a second try, and the summary tells of it: many race with the clock."""
+    here = Path(__file__).parent
+    for item in items:
+        if here in item.path.parents:
+            item.add_marker(pytest.mark.flaky(reruns=1))
 
 
 @pytest.fixture(scope="package")

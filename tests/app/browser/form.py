@@ -6,7 +6,8 @@ from contextlib import contextmanager
 from pathlib import Path
 
 NOTICE = "#scope .scope-notice"
-LIVE = "Object.values(rcrScope.status).some((s) => ['queued', 'loading', 'prefill', 'decoding'].includes(s))"
+LIVE_STATES = ["opening", "queued", "loading", "prefill", "decoding"]
+LIVE = f"Object.values(rcrScope.status).some((status) => {LIVE_STATES}.includes(status))"
 SHORT = 6  # new tokens of a run that only has to work
 BUDGET = "Budget and controller"
 
