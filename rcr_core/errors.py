@@ -59,3 +59,16 @@ class StoreFullError(ScopeError):
 
 class MemoryLimitError(ScopeError):
     """The device has no memory left for this run."""
+
+
+class StudyError(ScopeError):
+    """A study cannot go on as asked: its data, its results file, its workers."""
+
+
+class UnknownStudyError(ScopeError):
+    """A study is asked for that is not there, or not for this person: the words are the same."""
+
+    def __init__(self):
+        super().__init__(
+            "there is no such study", "it may have been dropped, or belong to someone else; start it again"
+        )

@@ -8,7 +8,6 @@ import numpy as np
 import plotly.graph_objects as go
 
 from rcr_core.trace import Trace
-from viz.layer_steps import decisions
 from viz.palette import BLUE, CLEAR, GRID, LABEL, REFERENCE
 
 STEP_AXIS = "step (generated token)"
@@ -57,7 +56,7 @@ def nothing_decided(trace: Trace) -> str:
         return "Only the prefill so far, which takes no decision." if trace.steps else "There is no step yet."
     if not any(trace.meta.managed):
         return "Every layer is passed through: no policy selects there."
-    if not decisions(trace).any():
+    if not trace.decided.any():
         return "Every layer keeps its whole prefix: nothing is evicted, so there is nothing to decide."
     return ""
 

@@ -2,22 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from dataclasses import dataclass
-
 import numpy as np
 
 from rcr_core.trace import Trace
 
 WINDOW = 16  # steps that a running value looks back over
 MASS_KINDS = ("selected visual", "selected text", "window", "generated")
-
-
-def decisions(trace: Trace) -> np.ndarray:
-    """Which layer-steps evict something, so that a policy decides there: bool [N, L]; never the prefill."""
-    decided = (trace.selected_row >= 0) & np.array(trace.meta.managed, bool)
-    decided[:1] = False
-    return decided
 
 
 def share(part: np.ndarray, whole: np.ndarray) -> np.ndarray:
@@ -40,7 +30,7 @@ def step_means(value: np.ndarray, counted: np.ndarray) -> np.ndarray:
 
 def step_tau(trace: Trace) -> np.ndarray:
     """The threshold of the last decision of each step: f32 [N], NaN where nothing is compared with one."""
-    compared = decisions(trace) & (trace.tau > 0)
+    compared = trace.decided & (trace.tau > 0)
     last = compared.shape[1] - 1 - compared[:, ::-1].argmax(axis=1)
     tau = trace.tau[np.arange(trace.steps), last]
     return np.where(compared.any(axis=1), tau, np.float32(np.nan))
@@ -49,35 +39,3 @@ def step_tau(trace: Trace) -> np.ndarray:
 def mean_mass(trace: Trace) -> np.ndarray:
     """The attention of a step by kind (MASS_KINDS), mean over the managed layers: f64 [N, 4]."""
     return trace.mass[:, np.array(trace.meta.managed, bool)].mean(axis=1, dtype=np.float64)
-
-
-@dataclass(frozen=True, eq=False)
-class Exchange:
-    """What the selections of one step changed against those that the layers had before.
-
-    compared  bool [L]         the layer has a selection at this step, else nothing changed there
-    entered   bool [L, H, Np]  prefix entries that were not selected before
-    left      bool [L, H, Np]  prefix entries that are selected no more
-
-    The first selection of a layer enters as a whole.
-    """
-
-    compared: np.ndarray
-    entered: np.ndarray
-    left: np.ndarray
-
-
-def exchanges(trace: Trace) -> Iterator[Exchange]:
-    """The exchange of every step, from the prefill on."""
-    meta = trace.meta
-    held = np.zeros((meta.layers, meta.kv_heads, meta.prefix_length), bool)
-    before = np.full(meta.layers, -1)
-    managed = np.array(meta.managed, bool)
-    for row in trace.selected_row:
-        compared = (row >= 0) & managed
-        now = held.copy()
-        for layer in np.flatnonzero(compared & (row != before)):
-            now[layer] = False
-            np.put_along_axis(now[layer], trace.selected[row[layer]].astype(np.int64), True, axis=1)
-        yield Exchange(compared, now & ~held, held & ~now)
-        held, before = now, row

@@ -17,8 +17,8 @@ from collections.abc import Callable, Iterable, Sequence
 
 import numpy as np
 
-from rcr_core.trace import Trace
-from viz.layer_steps import MASS_KINDS, decisions, exchanges, mean_mass, step_means, step_tau
+from rcr_core.trace import Trace, exchanges
+from viz.layer_steps import MASS_KINDS, mean_mass, step_means, step_tau
 
 _FORMULA = re.compile(r"[\s']*[=+\-@＝＋－＠]|'*[\t\r]")
 
@@ -29,7 +29,7 @@ def steps_table(trace: Trace) -> str:
     refresh_share and mean_drift are over the layers that decide at the step, tau is the threshold of the last
     of them, mass_* the attention by kind of entry (mean over the managed layers), seconds what the step took.
     """
-    decided = decisions(trace)
+    decided = trace.decided
     means = (step_means(trace.fire, decided), step_means(trace.drift, decided), step_tau(trace))
     mass = mean_mass(trace) if any(trace.meta.managed) else np.full((trace.steps, len(MASS_KINDS)), np.nan)
     timings = trace.meta.timings

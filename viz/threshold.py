@@ -9,7 +9,7 @@ import plotly.graph_objects as go
 
 from rcr_core.trace import Trace
 from viz.frame import STEP_AXIS, framed, nothing_decided, said, token_labels
-from viz.layer_steps import WINDOW, decisions
+from viz.layer_steps import WINDOW
 from viz.palette import BLUE, REFERENCE, VERMILLION
 
 
@@ -18,7 +18,7 @@ def tau_figure(trace: Trace) -> go.Figure:
 
     Where the policy steers tau, also what tau tracks: the (1 - rho)-quantile of drift over `WINDOW` steps.
     """
-    compared = decisions(trace) & (trace.tau > 0)
+    compared = trace.decided & (trace.tau > 0)
     if not compared.any():
         why = f"The policy {trace.meta.policy} compares drift with no threshold: there is no tau."
         return said(nothing_decided(trace) or why)

@@ -13,14 +13,14 @@ import plotly.graph_objects as go
 from rcr_core.errors import ScopeError
 from rcr_core.trace import Trace
 from viz.frame import STEP_AXIS, every, framed, nothing_decided, said, token_labels
-from viz.layer_steps import MASS_KINDS, WINDOW, decisions, mean_mass, running_sum, share
+from viz.layer_steps import MASS_KINDS, WINDOW, mean_mass, running_sum, share
 from viz.palette import BLUE, GREEN, PURPLE, REFERENCE, SEQUENTIAL, VERMILLION
 from viz.threshold import target_rate, tau_figure
 
 
 def drift_figure(trace: Trace) -> go.Figure:
     """Drift of every decision, layer by step; layer-steps without a decision stay blank."""
-    decided = decisions(trace)
+    decided = trace.decided
     if not decided.any():
         return said(nothing_decided(trace))
     figure = framed(STEP_AXIS, "layer", trace.steps)
@@ -55,7 +55,7 @@ def drift_figure(trace: Trace) -> go.Figure:
 
 def rate_figure(trace: Trace) -> go.Figure:
     """The refresh rate since the start and over `WINDOW` steps, and rho where the policy steers to it."""
-    decided = decisions(trace)
+    decided = trace.decided
     if not decided.any():
         return said(nothing_decided(trace))
     fired, counted = (decided & (trace.fire == 1)).sum(axis=1), decided.sum(axis=1)

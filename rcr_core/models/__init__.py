@@ -1,5 +1,6 @@
 """Everything that knows a model family: loading a checkpoint, making its inputs from images and a prompt."""
 
+from rcr_core.models.fingerprint import fingerprint
 from rcr_core.models.geometry import visual_geometry
 from rcr_core.models.image_only import image_only
 from rcr_core.models.images import open_image
@@ -10,6 +11,7 @@ __all__ = [
     "LoadedModel",
     "PreparedPrompt",
     "check_length",
+    "fingerprint",
     "image_only",
     "load_model",
     "open_image",

@@ -2,6 +2,7 @@
 
 from rcr_core.trace.builder import TraceBuilder
 from rcr_core.trace.checks import MAX_NAME
+from rcr_core.trace.exchanges import Exchange, exchanges
 from rcr_core.trace.file import MAX_TRACE_BYTES, read_meta, read_trace, save_trace, trace_bytes
 from rcr_core.trace.geometry import VisualGeometry
 from rcr_core.trace.meta import SCHEMA, STOP_REASONS, PromptPiece, TraceMeta
@@ -14,12 +15,14 @@ __all__ = [
     "MAX_TRACE_BYTES",
     "SCHEMA",
     "STOP_REASONS",
+    "Exchange",
     "PromptPiece",
     "StepRecord",
     "Trace",
     "TraceBuilder",
     "TraceMeta",
     "VisualGeometry",
+    "exchanges",
     "read_meta",
     "read_trace",
     "save_trace",

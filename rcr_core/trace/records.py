@@ -144,20 +144,27 @@ class Trace:
         """The caption."""
         return "".join(piece for piece in self.meta.token_text if piece)
 
+    @cached_property
+    def decided(self) -> np.ndarray:
+        """Which layer-steps evict something, so that there is a decision: bool [N, L]; never the prefill."""
+        decided = (self.selected_row >= 0) & np.array(self.meta.managed, bool)
+        decided[:1] = False
+        return decided
+
     @property
     def refresh_rate(self) -> float:
         """The share of layer-steps that refreshed, of those that evict something; 0 where none does."""
-        return _mean(self._decisions(self.fire))
+        return _mean(self.fire[self.decided])
 
     @property
     def mean_drift(self) -> float:
         """The detector's mean estimate over the same layer-steps; 0 where there is none."""
-        return _mean(self._decisions(self.drift))
+        return _mean(self.drift[self.decided])
 
     @property
     def tau_end(self) -> float:
         """The threshold of the last decision; 0 where there is none."""
-        decisions = self._decisions(self.tau)
+        decisions = self.tau[self.decided]
         return float(decisions[-1]) if decisions.size else 0.0
 
     def selection(self, step: int, layer: int) -> np.ndarray | None:
@@ -175,10 +182,6 @@ class Trace:
             return None
         decode = self.top_position[1:]
         return (decode[1:] == decode[:-1]).mean(axis=(0, 2))
-
-    def _decisions(self, value: np.ndarray) -> np.ndarray:
-        """The layer-steps of `value` [N, L] that evict something, so that there is a decision."""
-        return value[1:][(self.selected_row[1:] >= 0) & np.array(self.meta.managed)]
 
 
 def check_values(name: str, value: np.ndarray, meta: TraceMeta) -> None:
