@@ -1,0 +1,1 @@
+"""Pictures and files of a study: plotly figures, tables as CSV and LaTeX, and a report in one HTML file."""
