@@ -1,11 +1,11 @@
-"""Command line of the core: `python -m rcr_core caption|info|bench`."""
+"""Command line of the core: `python -m rcr_core caption|study|report|info|bench`."""
 
 from __future__ import annotations
 
 import argparse
 import sys
 
-from rcr_core.console import bench, caption, info
+from rcr_core.console import bench, caption, info, report, study
 from rcr_core.errors import ScopeError
 
 
@@ -24,16 +24,19 @@ def main(argv: list[str] | None = None) -> int:
         epilog="example: python -m rcr_core caption assets/examples/5-ten-objects.png --policy rcr",
     )
     commands = parser.add_subparsers(dest="command", required=True, metavar="COMMAND")
-    for command in (caption, info, bench):
+    for command in (caption, study, report, info, bench):
         command.add_parser(commands)
     options = parser.parse_args(argv)
+    options.words = sys.argv[1:] if argv is None else argv
     try:
-        options.run(options)
+        return options.run(options) or 0
     except ScopeError as error:
         hint = f" Hint: {error.hint}." if error.hint else ""
         print(f"error: {error.message}.{hint}", file=sys.stderr)
         return 2
-    return 0
+    except KeyboardInterrupt:  # commands that have something to keep see to it themselves
+        print("stopped", file=sys.stderr)
+        return 130
 
 
 if __name__ == "__main__":

@@ -56,6 +56,14 @@ def settings_of(options: argparse.Namespace) -> Settings:
     return Settings(**{spec.name: getattr(options, spec.name) for spec in fields(Settings)})
 
 
+def count(text: str) -> int:
+    """A whole number of at least 1."""
+    number = int(text)
+    if number < 1:
+        raise argparse.ArgumentTypeError(f"must be at least 1, got {number}")
+    return number
+
+
 def parse_edit(text: str) -> Edit:
     """`KIND:STEP[,layer=L][,until=STEP][,index=I][,value=X]`. Raises `EditError`."""
     head, *rest = text.split(",")

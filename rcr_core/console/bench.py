@@ -10,6 +10,7 @@ import torch
 from rcr_core.bench import Contest, memory, prefill_seconds, random_contest, step_seconds
 from rcr_core.bundled.captioner import MODEL_FOLDER
 from rcr_core.bundled.scenes import CAPTION_PROMPT, make_scene
+from rcr_core.console.arguments import count
 from rcr_core.models import load_model, pick_device, prepare
 from rcr_core.policies import POLICIES
 
@@ -35,20 +36,12 @@ TARGETS = (
 def add_parser(commands) -> None:
     parser = commands.add_parser("bench", help="measure the policies against plain generate on this machine")
     parser.add_argument("--device", default="cpu", help="cpu, cuda or cuda:N (default: cpu)")
-    parser.add_argument("--threads", type=_count, help="CPU threads (default: torch's choice)")
-    parser.add_argument("--rounds", type=_count, default=8, help="turns of every contestant (default: 8)")
-    parser.add_argument("--steps", type=_count, default=24, help="decode steps a turn (default: 24)")
+    parser.add_argument("--threads", type=count, help="CPU threads (default: torch's choice)")
+    parser.add_argument("--rounds", type=count, default=8, help="turns of every contestant (default: 8)")
+    parser.add_argument("--steps", type=count, default=24, help="decode steps a turn (default: 24)")
     parser.add_argument("--only", choices=tuple(CONTESTANTS), help="one contest instead of all three")
     parser.add_argument("--json", action="store_true", help="print one JSON object")
     parser.set_defaults(run=run)
-
-
-def _count(text: str) -> int:
-    """A whole number of at least 1."""
-    number = int(text)
-    if number < 1:
-        raise argparse.ArgumentTypeError(f"must be at least 1, got {number}")
-    return number
 
 
 def run(options: argparse.Namespace) -> None:

@@ -14,7 +14,7 @@ from rcr_core.bundled.grading import Grade, grade
 from rcr_core.bundled.scenes import CAPTION_PROMPT
 from rcr_core.captioning import Captioner, CaptionRequest, CaptionRun
 from rcr_core.console import arguments
-from rcr_core.console.report import aligned, run_table
+from rcr_core.console.run_table import aligned, run_table
 from rcr_core.errors import TraceError
 from rcr_core.models import load_model, open_image, prepare
 from rcr_core.outcome import run_numbers

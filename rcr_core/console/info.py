@@ -5,7 +5,7 @@ from __future__ import annotations
 import argparse
 import json
 
-from rcr_core.console.report import aligned, run_table
+from rcr_core.console.run_table import aligned, run_table
 from rcr_core.outcome import run_numbers
 from rcr_core.trace import Trace, read_trace
 
