@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import argparse
-import html
 import os
 import sys
 import tempfile
@@ -20,20 +19,29 @@ import plotly
 from starlette.middleware import Middleware
 
 from rcr_core.bundled.examples import EXAMPLES, EXAMPLES_FOLDER
-from rcr_core.errors import ScopeError
+from rcr_core.errors import ScopeError, StudyError
 from rcr_core.policies import POLICIES
 from rcr_core.runs import RunStore, StoreLimits
 from rcr_core.serving import PRESETS, Form, Scripts, Workbench, setting_names
 from rcr_core.serving.examples import add_examples
 from rcr_core.serving.form import NEW_TOKENS
-from rcr_core.serving.options import parser
+from rcr_core.serving.options import parser, studies_of
 from rcr_core.serving.presets import MAIN_SETTINGS
+from rcr_core.serving.studies import Studies
 from rcr_core.settings import Settings
 from rcr_core.web import scope_routes
 from rcr_core.web.compression import CompressedPage
+from rcr_core.web.findings import StudyViews
+from rcr_core.web.login import logged_in
+from rcr_core.web.studies import StudyRoutes
 from viz.front import FRONT, PLOTLY_JS, STYLES, mounting
 from viz.guide import guide_sections
-from viz.patch_grid import as_data_address, patch_grid
+from viz.preview import preview
+from viz.study.figures import STUDY_FIGURES, study_figure_json
+from viz.study.files import table_csv, table_latex
+from viz.study.names import head_of
+from viz.study.numbers import ends, shown
+from viz.study.report import report_html
 from viz.tables import TABLES
 from viz.trajectories import FIGURES, figure_json
 
@@ -70,15 +78,6 @@ WITH_OWNER = "(...values) => [...values.slice(0, -1), window.rcrPage ? window.rc
 OPEN_PAIR = "(text) => { window.rcrPage.opened(text); return []; }"
 
 
-def logged_in(request) -> bool:
-    """Whether a request comes with the login of the page; always where there is none to give."""
-    served = request.app
-    if served.auth is None and served.auth_dependency is None:
-        return True
-    cookies = (f"access-token-{served.cookie_id}", f"access-token-unsecure-{served.cookie_id}")
-    return any(served.tokens.get(request.cookies.get(name)) is not None for name in cookies)
-
-
 def in_words(function):
     """A function whose errors of the core become words that a script gets to read."""
 
@@ -90,20 +89,6 @@ def in_words(function):
             raise gr.Error(str(error), print_exception=False) from error
 
     return wrapped
-
-
-def preview(form: Form, path: str | None, prompt: str) -> str:
-    """The processed picture under its patch grid, and what it comes to in tokens."""
-    try:
-        prepared = form.preview(path, prompt)
-    except ScopeError as error:
-        return f"<p class='rail-error' role='alert'>{html.escape(str(error))}</p>"
-    if prepared is None:
-        return "<p>Choose a picture first.</p>"
-    geometry = prepared.geometry
-    grid = as_data_address(patch_grid(prepared.image_png, geometry.box, geometry.level))
-    tokens = f"{len(geometry.position)} visual tokens in a prompt of {prepared.length}"
-    return f"<img src='{grid}' alt='the picture with its patch grid'><p>{tokens}</p>"
 
 
 def setting_control(spec, value: Any = None) -> gr.components.Component:
@@ -135,6 +120,8 @@ def build_page(workbench: Workbench) -> gr.Blocks:
                     part_of_front("scope", "main.js", "mountScope")
             with gr.Tab("Runs", id="runs"):
                 part_of_front("runs", "runs/runs.js", "mountRuns")
+            with gr.Tab("Study", id="study"):
+                part_of_front("study", "study/study.js", "mountStudy")
             with gr.Tab("Guide", id="guide"):
                 tour = gr.Button("Take the tour on a finished example", elem_id="tour")
                 tour.click(None, js="() => { window.rcrPage.tour(); return []; }")
@@ -187,7 +174,9 @@ def build_rail(form: Form) -> None:
     main = controls[: len(MAIN_SETTINGS)]
     preset.input(form.preset_values, preset, main, **PRIVATE)
     reset.click(form.reset, None, [preset, limit, *controls, *of_b], **PRIVATE)
-    picture.change(partial(preview, form), [picture, prompt], seen, show_progress="minimal", **PRIVATE)
+    picture.change(
+        partial(preview, form.preview), [picture, prompt], seen, show_progress="minimal", **PRIVATE
+    )
 
 
 def build_scenes(form: Form, picture: gr.Image) -> gr.Number:
@@ -232,9 +221,18 @@ def build_endpoints(scripts: Scripts) -> None:
     gr.api(in_words(scripts.stop_run), api_name="stop_run")
 
 
-def serve(options: argparse.Namespace, store: RunStore, **launch: Any) -> gr.Blocks:
+def study_views() -> StudyViews:
+    """How the page draws and writes what studies found."""
+    figures = {name: partial(study_figure_json, name) for name in STUDY_FIGURES}
+    return StudyViews(figures, partial(report_html, command=""), table_csv, table_latex, shown, ends, head_of)
+
+
+def serve(
+    options: argparse.Namespace, store: RunStore, studies: Studies | None = None, **launch: Any
+) -> gr.Blocks:
     """Start the server and begin to load the model; returns the running page."""
-    workbench = Workbench(options.model, options.device, options.dtype, store)
+    studies = studies or studies_of(options, store)
+    workbench = studies.workbench
     workbench.load()
     add_examples(store)
     figures = {name: partial(figure_json, name) for name in FIGURES}
@@ -245,6 +243,7 @@ def serve(options: argparse.Namespace, store: RunStore, **launch: Any) -> gr.Blo
         plotly_js=PLOTLY_JS,
         figures=figures,
         tables=TABLES,
+        studies=StudyRoutes(studies, study_views()),
         server=lambda: workbench.server() | {"plotly": plotly.__version__},
     )
     blocks = build_page(workbench).queue(max_size=64, default_concurrency_limit=4)
@@ -281,7 +280,11 @@ def run(options: argparse.Namespace) -> None:
     """Serve until interrupted."""
     store = RunStore(StoreLimits(concurrent=options.max_runs))
     try:
-        page = serve(options, store, prevent_thread_lock=True)
+        studies = studies_of(options, store)
+    except StudyError as error:
+        sys.exit(f"app.py: --study: {error}")
+    try:
+        page = serve(options, store, studies, prevent_thread_lock=True)
         print(f"RCR Scope is at {page.local_url}", flush=True)
         page.block_thread()
     except OSError:
@@ -289,6 +292,7 @@ def run(options: argparse.Namespace) -> None:
         hint = "choose another with --port or --host"
         sys.exit(f"app.py: cannot serve on {options.host}:{options.port}: {reason}; {hint}")
     finally:
+        studies.close()
         store.close()
 
 

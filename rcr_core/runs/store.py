@@ -38,6 +38,11 @@ class RunStore:
         self._closed = False
         self._started = self._evicted = 0
 
+    @property
+    def turns(self) -> Turns:
+        """What orders the tokens of the runs here, and of whoever else decodes on the same model."""
+        return self._turns
+
     def start(
         self,
         owner: str,

@@ -1,10 +1,14 @@
-"""What can be said on the command line of the page."""
+"""What can be said on the command line of the page, and the server that it describes."""
 
 from __future__ import annotations
 
 import argparse
+from pathlib import Path
 
 from rcr_core.bundled.captioner import MODEL_FOLDER
+from rcr_core.runs import RunStore
+from rcr_core.serving.studies import SHIPPED, Studies
+from rcr_core.serving.workbench import Workbench
 
 _LAST_PORT = 65535
 
@@ -23,9 +27,25 @@ def parser() -> argparse.ArgumentParser:
         "--max-runs", type=_one_or_more, default=2, help="runs that decode at once (default: 2)"
     )
     options.add_argument(
+        "--study",
+        action="append",
+        default=[],
+        type=Path,
+        metavar="PATH",
+        help="show this study too, a results file or its folder, to all who see the page; may be repeated",
+    )
+    options.add_argument(
         "--mcp", action="store_true", help="serve the endpoints as MCP tools (needs gradio[mcp])"
     )
     return options
+
+
+def studies_of(options: argparse.Namespace, store: RunStore) -> Studies:
+    """The studies of a server, on its model. Raises `StudyError` where one that is to be shown is none."""
+    studies = Studies(Workbench(options.model, options.device, options.dtype, store), shipped=SHIPPED)
+    for path in options.study:
+        studies.publish(path)
+    return studies
 
 
 def _port(text: str) -> int:

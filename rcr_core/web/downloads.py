@@ -47,14 +47,14 @@ class DownloadRoutes:
     async def table(self, request: Request) -> Response:
         run = readable(self._store, request)
         draw = _named(self._tables, request, "table")
-        headers = _attachment(f"{file_stem(run)}.{_clean(request.path_params['name'])}.csv")
+        headers = attachment(f"{file_stem(run)}.{clean_name(request.path_params['name'])}.csv")
         return Response(await run_in_threadpool(_drawn, draw, run), media_type="text/csv", headers=headers)
 
 
 def file_stem(run: LiveRun) -> str:
     """Label and policy, of A-Z a-z 0-9 . _ - only. The label of an opened file may already end in both."""
-    label = _clean(run.label.removesuffix(".rcr").removesuffix(f".{run.policy}"))
-    return f"{label or 'run'}.{_clean(run.policy) or 'policy'}"
+    label = clean_name(run.label.removesuffix(".rcr").removesuffix(f".{run.policy}"))
+    return f"{label or 'run'}.{clean_name(run.policy) or 'policy'}"
 
 
 def _image(request: Request, run: LiveRun) -> Response:
@@ -76,7 +76,7 @@ def _file(request: Request, run: LiveRun) -> Response:
     if answer := unchanged(request, tag, headers):
         return answer
     packed = memoryview(trace_bytes(trace))
-    headers |= {"Accept-Ranges": "bytes", **_attachment(f"{file_stem(run)}.rcr")}
+    headers |= {"Accept-Ranges": "bytes", **attachment(f"{file_stem(run)}.rcr")}
     asked = byte_range(request, tag, len(packed))
     if asked is None:
         return Response(packed, media_type="application/octet-stream", headers=headers)
@@ -97,9 +97,11 @@ def _drawn(draw: Drawing, run: LiveRun) -> str:
     return draw(recorded(run))
 
 
-def _clean(name: str) -> str:
+def clean_name(name: str) -> str:
+    """A name for a file, of A-Z a-z 0-9 . _ - only; it may come out empty."""
     return _UNCLEAN.sub("-", name)[:_MAX_NAME].strip(".-")
 
 
-def _attachment(name: str) -> dict[str, str]:
+def attachment(name: str) -> dict[str, str]:
+    """The headers of a file that is to be saved under this name."""
     return {"Content-Disposition": f'attachment; filename="{name}"'}

@@ -6,9 +6,9 @@ from collections.abc import Mapping
 
 from starlette.responses import JSONResponse
 
-from rcr_core.errors import ScopeError, StoreFullError, UnknownRunError
+from rcr_core.errors import ScopeError, StoreFullError, UnknownRunError, UnknownStudyError
 
-_STATUS = {UnknownRunError: 404, StoreFullError: 429}
+_STATUS = {UnknownRunError: 404, UnknownStudyError: 404, StoreFullError: 429}
 
 
 class Refusal(ScopeError):

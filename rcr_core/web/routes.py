@@ -17,6 +17,7 @@ from rcr_core.web.front import FrontRoutes
 from rcr_core.web.layers import LayerRoutes
 from rcr_core.web.runs import RunRoutes
 from rcr_core.web.steps import StepRoutes
+from rcr_core.web.studies import StudyRoutes
 from rcr_core.web.uploads import UploadRoutes
 
 
@@ -29,6 +30,7 @@ def scope_routes(
     figures: Mapping[str, Drawing],
     tables: Mapping[str, Drawing],
     server: Callable[[], dict[str, Any]],
+    studies: StudyRoutes | None = None,
     max_trace_bytes: int = MAX_TRACE_BYTES,
 ) -> list[BaseRoute]:
     """Every route under /scope, the last of which answers what the others do not know.
@@ -37,6 +39,7 @@ def scope_routes(
     front            the folder of the front end;  plotly_js  the file of plotly's bundle
     figures, tables  by name: a trace's plotly JSON, and its CSV
     server           facts about the server, told with the list of runs
+    studies          where the server has studies: what answers for them
     """
     files, runs, steps = FrontRoutes(front, plotly_js), RunRoutes(store, server), StepRoutes(store)
     layers, uploads = LayerRoutes(store), UploadRoutes(store, max_trace_bytes)
@@ -57,5 +60,26 @@ def scope_routes(
         route("runs/{id}/image", GET=downloads.image),
         route("runs/{id}/figures/{name}", GET=downloads.figure),
         route("runs/{id}/tables/{name}.csv", GET=downloads.table),
+        *_of_studies(route, studies),
         route("{path:path}"),
+    ]
+
+
+def _of_studies(route: Callable[..., BaseRoute], studies: StudyRoutes | None) -> list[BaseRoute]:
+    if studies is None:
+        return []
+    found = studies.findings
+    return [
+        route("studies", GET=studies.list, POST=studies.start),
+        route("studies/pictures", POST=studies.picture),
+        route("studies/pictures/{picture}", DELETE=studies.forget_picture),
+        route("studies/{id}", GET=studies.one, DELETE=studies.drop),
+        route("studies/{id}/stop", POST=studies.stop),
+        route("studies/{id}/rows", GET=found.rows),
+        route("studies/{id}/rows/{key}/open", POST=studies.open),
+        route("studies/{id}/tables", GET=found.tables),
+        route("studies/{id}/tables/{section}/{name}.{suffix}", GET=found.table),
+        route("studies/{id}/figures/{section}/{name}", GET=found.figure),
+        route("studies/{id}/results.jsonl", GET=found.results),
+        route("studies/{id}/report.html", GET=found.report),
     ]

@@ -10,8 +10,10 @@ from starlette.applications import Starlette
 from starlette.testclient import TestClient
 
 from rcr_core.runs import RunStore
+from rcr_core.serving import Workbench
+from rcr_core.serving.studies import Studies
 from rcr_core.web import scope_routes
-from tests.app.web_samples import ScriptedRun, headers
+from tests.app.web_samples import OWNER, ScriptedRun, headers
 
 MAX_TRACE_BYTES = 200_000
 
@@ -83,3 +85,25 @@ def growing(store):
     yield start
     for script in scripts:
         script.stop()
+
+
+@pytest.fixture(scope="module")
+def workbench():
+    """The bundled captioner, loaded, and a store of its own."""
+    store = RunStore()
+    workbench = Workbench(store=store)
+    workbench.load()
+    workbench.captioner()
+    yield workbench
+    store.close()
+
+
+@pytest.fixture(scope="module")
+def finished(workbench):
+    """A study of two scenes under three policies, at its end; and the registry that holds it."""
+    studies = Studies(workbench)
+    asked = {"count": 2, "policies": ["full", "bacon", "rcr"], "max_new_tokens": 40}
+    study = studies.start(OWNER, asked)
+    assert study.over.wait(120)
+    yield studies, study
+    studies.close()

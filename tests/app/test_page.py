@@ -43,7 +43,7 @@ def test_it_is_served_with_its_front_end(served):
         page = client.get("/")
         assert (page.status_code, "RCR Scope" in page.text) == (200, True)
         modules = set(re.findall(r"import\(new URL\('([^']+)', root\)\)", client.get("/config").text))
-        assert len(modules) == 2
+        assert len(modules) == 3
         for module in modules:
             assert client.get(f"/scope/front/{module}").headers["content-type"].startswith("text/javascript")
         assert len(client.get("/scope/plotly.min.js").content) > 1_000_000
@@ -51,7 +51,8 @@ def test_it_is_served_with_its_front_end(served):
 
 def test_every_module_of_the_front_end_imports_what_is_there(served):
     with httpx.Client(base_url=served.local_url) as client:
-        waiting, seen = ["/scope/front/main.js", "/scope/front/runs/runs.js"], set()
+        waiting = [f"/scope/front/{name}.js" for name in ("main", "runs/runs", "study/study")]
+        seen = set()
         while waiting:
             path = waiting.pop()
             seen.add(path)

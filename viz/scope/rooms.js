@@ -3,7 +3,7 @@
 const TRIES = 40; // a tab is drawn when it is first opened
 const EVERY = 50; // ms
 
-/** @param {"Scope"|"Runs"|"Guide"} name */
+/** @param {"Scope"|"Runs"|"Study"|"Guide"} name */
 export function showRoom(name) {
   const tabs = document.querySelectorAll("#rooms [role=tab]");
   [...tabs].find((tab) => tab.textContent.trim() === name)?.click();

@@ -21,6 +21,7 @@ SHOTS = {
     "scope-dark": ("dark", 1400, 1180),
     "scope-narrow": ("light", 420, 900),
 }
+STUDY = (1400, 1000)
 COARSE = (70, 60)  # pixels; what is left of a picture when the fonts of a machine no longer matter
 
 
@@ -36,11 +37,26 @@ def test_the_committed_picture_shows_the_page(watched, address, name):
         page.locator(".scope-captions").scroll_into_view_if_needed()
         page.evaluate("window.scrollBy(0, 300)")
     page.wait_for_timeout(600)
-    taken = page.screenshot()
+    hold(name, page.screenshot(), (width, height))
+
+
+def test_the_committed_picture_of_the_study_shows_its_tab(watched, address):
+    width, height = STUDY
+    page = watched.context(viewport={"width": width, "height": height}).new_page()
+    page.goto(f"{address}?__theme=light")
+    page.get_by_role("tab", name="Study").click()
+    page.get_by_text("200 scenes, 200 questions, 10 policies").first.wait_for()
+    page.wait_for_function("document.querySelectorAll('#study .main-svg').length >= 4")
+    page.wait_for_timeout(600)
+    hold("study", page.screenshot(), STUDY)
+
+
+def hold(name, taken, size):
+    """Hold a picture that was just taken against the committed one, or put it in its place."""
     if WRITE:
         (FOLDER / f"{name}.png").write_bytes(taken)
     committed = Image.open(FOLDER / f"{name}.png")
-    assert committed.size == (width, height)
+    assert committed.size == size
     difference = np.abs(coarse(committed) - coarse(Image.open(BytesIO(taken)))).mean()
     assert difference < 8, "the page has changed: write the screenshots anew (see the top of this file)"
 

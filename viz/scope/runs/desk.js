@@ -1,16 +1,16 @@
 /** What a person can do with the runs, and what they have chosen; the views of the tab draw it. */
 
 import { RunList } from "./list.js";
-import { saveRoute } from "./downloads.js";
+import { saveRoute } from "../downloads.js";
 import { showRoom } from "../rooms.js";
+import { Desk as Shared } from "../desk.js";
 
 export const MAX_FILE = 512 * 2 ** 20; // bytes that the server takes of one file
 
-export class Desk {
+export class Desk extends Shared {
   /** @param {import("../session.js").Session} session */
   constructor(session, signal) {
-    this.session = session;
-    this.client = session.client;
+    super(session);
     this.list = new RunList(session.client);
     this.list.onChange = () => this.changed();
     const { a, b } = session.store.state;
@@ -18,23 +18,10 @@ export class Desk {
     this.choice = { a, b };
     /** @type {string} whose figures are drawn: "a", "b", or the id of a run */
     this.figures = "a";
-    /** @type {{text: string, hint: string}[]} messages that stay until they are dismissed */
-    this.notices = [];
     /** @type {?File} under way to the server */
     this.arriving = null;
-    this.views = [];
     const follow = (state, changed) => (changed.has("a") || changed.has("b")) && this.follow(state);
     signal.addEventListener("abort", session.store.listen(follow));
-  }
-
-  /** @param {function(): void} view called after every change */
-  add(view) {
-    this.views.push(view);
-    view();
-  }
-
-  changed() {
-    for (const view of this.views) view();
   }
 
   follow({ a, b }) {
@@ -42,25 +29,6 @@ export class Desk {
     const known = [a, b].every((id) => !id || this.list.get(id));
     if (!known && this.list.visible) this.list.refresh();
     else this.changed();
-  }
-
-  say(text, hint = "") {
-    this.notices.push({ text, hint });
-    this.changed();
-  }
-
-  dismiss(notice) {
-    this.notices = this.notices.filter((one) => one !== notice);
-    this.changed();
-  }
-
-  /** Run something that may fail; what goes wrong is told, with what it was about. */
-  async trying(act, about = "") {
-    try {
-      await act();
-    } catch (error) {
-      this.say(about ? `${about}: ${error.message}` : error.message, error.hint);
-    }
   }
 
   /** @param {"a"|"b"} which */

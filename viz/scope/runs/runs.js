@@ -8,6 +8,7 @@ import { mountOpening, takeDrops } from "./opening.js";
 import { mountTable } from "./table.js";
 import { NoticeCards } from "../notices.js";
 import { theSession } from "../session.js";
+import { watch } from "../sight.js";
 
 /**
  * Build the tab inside an element. Called again for a new element, it takes the place of the earlier one.
@@ -32,18 +33,5 @@ export function mountRuns(element) {
   mountTable(table, desk, signal);
   mountFigures(figures, desk, signal);
   takeDrops(element, opening, desk, signal);
-  watch(element, desk.list, signal);
-}
-
-/** The list is asked for only while the tab is in sight. */
-function watch(element, list, signal) {
-  let shown = false;
-  const tell = () => list.show(shown && !document.hidden);
-  const observer = new IntersectionObserver((entries) => {
-    shown = entries.at(-1).isIntersecting;
-    tell();
-  });
-  observer.observe(element);
-  document.addEventListener("visibilitychange", tell, { signal });
-  signal.addEventListener("abort", () => (observer.disconnect(), list.show(false)));
+  watch(element, (seen) => desk.list.show(seen), signal); // nothing is asked for while nobody looks
 }

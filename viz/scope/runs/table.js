@@ -4,8 +4,9 @@ import { COLUMNS } from "./columns.js";
 import { badge, make } from "../dom.js";
 import { Pictures } from "./pictures.js";
 import { RunRow } from "./row.js";
-import { Order, sortSelect } from "./sorting.js";
+import { Order, sortSelect } from "../sorting.js";
 
+const NAME = { id: "name", head: "Name", sort: (run) => run.label.toLowerCase() };
 const WIDTH = COLUMNS.length + 5; // with A, B, picture, name and actions
 const EMPTY = "None yet. Press Run in the Scope tab, or open a .rcr file.";
 const GROUPS = [
@@ -20,12 +21,12 @@ const GROUPS = [
  */
 export function mountTable(element, desk, signal) {
   const pictures = new Pictures(desk.client, signal);
-  const order = new Order(() => draw());
+  const order = new Order([NAME, ...COLUMNS], () => draw());
   const status = make("p", { class: "runs-status", role: "status" });
   const groups = GROUPS.map((group) => groupBody(group));
   const table = make("table", { class: "runs-table", role: "table", "aria-label": "runs" }, head(order));
   table.append(...groups.map(({ body }) => body));
-  element.append(sortSelect(order), make("div", { class: "runs-table-box" }, table), status);
+  element.append(sortSelect(order, "newest first"), make("div", { class: "runs-table-box" }, table), status);
   /** @type {Map<string, RunRow>} */
   const rows = new Map();
   const draw = () => {

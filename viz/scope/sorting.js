@@ -1,14 +1,22 @@
-/** The order of the rows: as the server has it (newest first), or by a column. */
+/** The order of the rows of a table: as they come, or by a column. */
 
-import { COLUMNS } from "./columns.js";
-import { make, termLink } from "../dom.js";
+import { make, termLink } from "./dom.js";
 
-const NAME = { id: "name", head: "Name", sort: (run) => run.label.toLowerCase() };
-const SORTED = [NAME, ...COLUMNS];
+/**
+ * @typedef {Object} Sorted
+ * @property {string} id
+ * @property {string} head
+ * @property {boolean} [number] aligned at the right; the largest come first when sorted
+ * @property {function(object): (number|string|null)} sort what rows are ordered by; null goes last
+ */
 
 export class Order {
-  /** @param {function(): void} onChange */
-  constructor(onChange) {
+  /**
+   * @param {Sorted[]} columns
+   * @param {function(): void} onChange
+   */
+  constructor(columns, onChange) {
+    this.columns = columns;
     this.onChange = onChange;
     /** @type {?string} id of a column */
     this.by = null;
@@ -17,7 +25,7 @@ export class Order {
   }
 
   /** @param {?string} by */
-  set(by, down = Boolean(columnOf(by)?.number)) {
+  set(by, down = Boolean(this.column(by)?.number)) {
     this.by = by;
     this.down = down;
     for (const mark of this.marks) mark();
@@ -26,7 +34,7 @@ export class Order {
 
   /** A head that sorts: first the useful way, then the other, then not at all. */
   press(id) {
-    const first = Boolean(columnOf(id).number);
+    const first = Boolean(this.column(id).number);
     if (this.by !== id) this.set(id);
     else if (this.down === first) this.set(id, !first);
     else this.set(null);
@@ -52,12 +60,16 @@ export class Order {
     return cell;
   }
 
-  /** Runs in order; those without a value come last whichever way. Equals stay as they were. */
-  sorted(runs) {
-    const column = columnOf(this.by);
-    if (!column) return runs;
+  column(id) {
+    return this.columns.find((column) => column.id === id) ?? null;
+  }
+
+  /** Rows in order; those without a value come last whichever way. Equals stay as they were. */
+  sorted(rows) {
+    const column = this.column(this.by);
+    if (!column) return rows;
     const sign = this.down ? -1 : 1;
-    return [...runs].sort((left, right) => {
+    return [...rows].sort((left, right) => {
       const [one, other] = [column.sort(left) ?? null, column.sort(right) ?? null];
       if (one === null || other === null) return (one === null) - (other === null);
       const words = typeof one === "string";
@@ -73,12 +85,10 @@ function about(head, term) {
   return link;
 }
 
-const columnOf = (id) => SORTED.find((column) => column.id === id) ?? null;
-
-/** The same choice where there is no room for heads. */
-export function sortSelect(order) {
-  const options = SORTED.map(({ id, head }) => make("option", { value: id }, head));
-  const select = make("select", {}, make("option", { value: "" }, "newest first"), ...options);
+/** The same choice where there is no room for heads. @param {string} first what the order is called as they come */
+export function sortSelect(order, first) {
+  const options = order.columns.map(({ id, head }) => make("option", { value: id }, head));
+  const select = make("select", {}, make("option", { value: "" }, first), ...options);
   select.addEventListener("change", () => order.set(select.value || null));
   order.marks.push(() => (select.value = order.by ?? ""));
   return make("label", { class: "runs-sort" }, "Sort by ", select);

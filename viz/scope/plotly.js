@@ -1,6 +1,6 @@
 /** Plotly as this page uses it: loaded once, when the first figure is wanted, and in the page's colours. */
 
-import { ServerError } from "../client.js";
+import { ServerError } from "./client.js";
 
 let loading = null;
 
@@ -9,19 +9,26 @@ let loading = null;
  * @returns {Promise<object>} window.Plotly
  */
 export function plotly(client) {
-  loading ??= new Promise((resolve, reject) => {
+  loading ??= load(client).catch((error) => {
+    loading = null;
+    throw error;
+  });
+  return loading;
+}
+
+async function load(client) {
+  if (!client.server.plotly) await client.list(); // only the server knows its version
+  return new Promise((resolve, reject) => {
     const script = document.createElement("script");
     // kept for good: large, and never another
     script.src = client.url("plotly.min.js", { v: client.server.plotly });
     script.addEventListener("load", () => resolve(window.Plotly));
     script.addEventListener("error", () => {
       script.remove();
-      loading = null;
       reject(new ServerError("the figures' program could not be loaded", "is the server still running?"));
     });
     document.head.append(script);
   });
-  return loading;
 }
 
 export const CONFIG = Object.freeze({
@@ -41,7 +48,8 @@ export function inTheme(layout, element) {
   const colour = (name) => style.getPropertyValue(name).trim();
   const font = { ...layout.font, color: colour("--scope-text"), family: style.fontFamily, size: 12 };
   const themed = { ...layout, font };
-  for (const name of ["xaxis", "yaxis"]) {
+  for (const name of ["xaxis", "yaxis", "yaxis2"]) {
+    if (name === "yaxis2" && !layout[name]) continue;
     const axis = layout[name] ?? {};
     const title = { ...axis.title, font: { size: 12 } };
     themed[name] = { ...axis, title, gridcolor: colour("--scope-line") };
