@@ -8,6 +8,7 @@ import json
 import re
 import time
 from contextlib import contextmanager
+from dataclasses import replace
 
 import pytest
 from starlette.applications import Starlette
@@ -202,7 +203,9 @@ def test_the_tables_are_those_of_the_report(client):
     assert [part["title"] for part in told["sections"]] == [part.title for part in parts]
     table, shown = parts[0].tables[0], told["sections"][0]["tables"][0]
     assert (shown["id"], shown["note"]) == (table.id, table.note)
-    assert [column["head"] for column in shown["columns"]] == [column.head for column in table.columns]
+    heads = [column["head"] for column in shown["columns"]]
+    assert heads[:4] == ["policy", "images", "fidelity", "over BACON"]
+    assert len(heads) == len(table.columns)
     at = [column["id"] for column in shown["columns"]].index("fidelity")
     for row, cells in zip(table.rows, shown["rows"], strict=True):
         text, ends, value = cells[at]
@@ -280,14 +283,12 @@ def test_everything_is_computed_once(routes, studies, monkeypatch):
     analysed, drawn, written = [], [], []
     views = app.study_views()
     figures = {"fidelity": lambda evidence: drawn.append(1) or views.figures["fidelity"](evidence)}
-    counting = type(views)(
-        figures,
-        lambda rows: written.append(len(rows)) or "<!doctype html>",
-        views.csv,
-        views.latex,
-        views.shown,
-        views.ends,
-    )
+
+    def report(rows):
+        written.append(len(rows))
+        return "<!doctype html>"
+
+    counting = replace(views, figures=figures, report=report)
     monkeypatch.setattr(
         findings, "sections", lambda rows, **more: analysed.append(len(rows)) or sections(rows, **more)
     )
