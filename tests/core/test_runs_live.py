@@ -68,7 +68,8 @@ def test_a_rehearsal_does_not_hold_up_the_run_beside_it(store, captioner):
         for name in ("oracle", "full")
     ]
     assert [ended(run).status for run in runs] == ["done", "done"]
-    assert log.index(("oracle", 0)) - log.index(("full", 0)) > 20
+    # Turn by turn it would be 1 at most; how many more depends on which thread the machine starts first.
+    assert log.index(("oracle", 0)) - log.index(("full", 0)) > 5
 
 
 def test_the_result_is_that_of_a_run_alone(store, captioner):
