@@ -191,7 +191,7 @@ class CaptionRun:
             head_dim=shape.head_dim,
             select=settings.select,
             managed=managed,
-            dtype=str(loaded.dtype).removeprefix("torch."),
+            dtype=loaded.dtype_name,
             device=loaded.device.type,
             scene=self.request.scene,
             notes=(*loaded.notes, *_passed_through(managed)),

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from math import isnan
+
 from rcr_core.findings import Column, Interval, Table
 from rcr_core.findings.table import Cell
 
@@ -22,7 +24,7 @@ def cell_text(cell: Cell, column: Column) -> str:
     if cell is None:
         return "-"
     if isinstance(cell, Interval):
-        ends = "" if cell.low != cell.low else f" [{_number(cell.low, column)}, {_number(cell.high, column)}]"
+        ends = "" if isnan(cell.low) else f" [{_number(cell.low, column)}, {_number(cell.high, column)}]"
         return _number(cell.mean, column) + ends
     return cell if isinstance(cell, str) else _number(cell, column)
 

@@ -8,11 +8,9 @@ from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any, TypeVar
 
-from rcr_core.findings.kinds import REFERENCE, place_of
+from rcr_core.findings.kinds import place_of
 from rcr_core.findings.row import Row
 from rcr_core.settings import Settings
-
-__all__ = ["ENOUGH", "REFERENCE", "Evidence", "compared", "evidence_of", "in_common", "on_common", "uneven"]
 
 ENOUGH = 10  # images, for a mean over them to say something
 _MAIN = ("select", "window", "tau0", "rho")

@@ -54,6 +54,11 @@ class LoadedModel:
     max_length: int  # positions of the text model: prompt and generated tokens together
     has_template: bool
 
+    @property
+    def dtype_name(self) -> str:
+        """The dtype as traces, rows and people name it: float32."""
+        return str(self.dtype).removeprefix("torch.")
+
 
 def load_model(source: str | Path, device: str = "auto", dtype: str = "auto") -> LoadedModel:
     """Load an image-text model from a folder in hub layout, or from the hub by its id.

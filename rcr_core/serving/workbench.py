@@ -93,7 +93,7 @@ class Workbench:
         return facts | {
             "state": "ready",
             "device": loaded.device.type,
-            "dtype": str(loaded.dtype).removeprefix("torch."),
+            "dtype": loaded.dtype_name,
             "layers": self.captioner().engine.shape.layers,
             "kv_heads": self.captioner().engine.shape.kv_heads,
         }

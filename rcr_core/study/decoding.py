@@ -44,8 +44,7 @@ class Decoder:
         self._run: CaptionRun | None = None
         self._stopped = False
         loaded = captioner.loaded
-        dtype = str(loaded.dtype).removeprefix("torch.")
-        self.identity = Identity(loaded.name, dtype, fingerprint(loaded.model))
+        self.identity = Identity(loaded.name, loaded.dtype_name, fingerprint(loaded.model))
 
     def decode(self, task: Task, picture: bytes) -> Row | Failure:
         """The row of a task, or why there is none. `picture` is the file of its image."""

@@ -9,7 +9,7 @@ from dataclasses import dataclass, replace
 
 from rcr_core.errors import ScopeError
 from rcr_core.findings import ResultsFile, Row
-from rcr_core.findings.evidence import REFERENCE
+from rcr_core.findings.kinds import REFERENCE
 from rcr_core.study.decoding import Failure
 from rcr_core.study.measure import against
 from rcr_core.study.queue import TaskQueue

@@ -6,7 +6,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
 from rcr_core.findings import task_key
-from rcr_core.findings.evidence import REFERENCE
+from rcr_core.findings.kinds import REFERENCE
 from rcr_core.study.data import DataSet, Sample
 from rcr_core.study.variants import Variant
 

@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterable
 from dataclasses import dataclass, replace
 
 from rcr_core.errors import SettingsError
-from rcr_core.findings.evidence import REFERENCE
+from rcr_core.findings.kinds import REFERENCE
 from rcr_core.policies import POLICIES, unknown_policy
 from rcr_core.settings import Settings
 

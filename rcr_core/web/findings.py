@@ -12,7 +12,7 @@ from starlette.requests import Request
 from starlette.responses import JSONResponse, Response
 
 from rcr_core.findings import Column, Evidence, Interval, Row, Table
-from rcr_core.findings.evidence import REFERENCE
+from rcr_core.findings.kinds import REFERENCE
 from rcr_core.findings.overview import Section, sections
 from rcr_core.findings.table import Cell, Kind
 from rcr_core.serving.studies import HeldStudy, Snapshot, Studies

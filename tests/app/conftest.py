@@ -13,7 +13,7 @@ from rcr_core.runs import RunStore
 from rcr_core.serving import Workbench
 from rcr_core.serving.studies import Studies
 from rcr_core.web import scope_routes
-from tests.app.web_samples import OWNER, ScriptedRun, headers
+from tests.app.web_samples import OTHER, OWNER, ScriptedRun, headers, wait_until
 
 MAX_TRACE_BYTES = 200_000
 
@@ -107,3 +107,20 @@ def finished(workbench):
     assert study.over.wait(120)
     yield studies, study
     studies.close()
+
+
+@pytest.fixture
+def studies(workbench):
+    """A registry of studies on that model, empty at first."""
+    studies = Studies(workbench)
+    yield studies
+    studies.close()
+
+
+@pytest.fixture
+def settled(workbench):
+    """No test leaves runs behind that the next one would have to wait for."""
+    yield
+    for run in (*workbench.store.list(OWNER), *workbench.store.list(OTHER)):
+        run.stop()
+        wait_until(lambda run=run: run.finished)

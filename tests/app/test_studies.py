@@ -8,7 +8,6 @@ import time
 
 import pytest
 
-from rcr_core.bundled.examples import EXAMPLES_FOLDER
 from rcr_core.errors import (
     ImageError,
     PromptError,
@@ -17,47 +16,14 @@ from rcr_core.errors import (
     StudyError,
     UnknownStudyError,
 )
-from rcr_core.findings import ResultsFile
 from rcr_core.policies import POLICIES
 from rcr_core.serving import Workbench
 from rcr_core.serving.studies import MAX_TASKS, Snapshot, Studies, StudyLimits
+from tests.app.study_samples import LONG, PICTURE, TINY, idle, published
 from tests.app.web_samples import OTHER, OWNER, wait_until
 from tests.viz.study_samples import made_rows
 
-PICTURE = (EXAMPLES_FOLDER / "1-four-objects.png").read_bytes()
-TINY = {"count": 1, "policies": ["full"], "max_new_tokens": 1}
-LONG = {"count": 50, "policies": ["full", "rcr"]}
-
-
-@pytest.fixture(autouse=True)
-def settled(workbench):
-    """No test leaves runs behind that the next one would have to wait for."""
-    yield
-    for run in (*workbench.store.list(OWNER), *workbench.store.list(OTHER)):
-        run.stop()
-        wait_until(lambda run=run: run.finished)
-
-
-@pytest.fixture
-def studies(workbench):
-    studies = Studies(workbench)
-    yield studies
-    studies.close()
-
-
-def idle() -> Studies:
-    """Studies on a model that is never loaded."""
-    return Studies(Workbench())
-
-
-def published(tmp_path, rows, name="made"):
-    """A results file with these rows, as every server can be given one."""
-    results = ResultsFile(tmp_path / name / "results.jsonl")
-    for row in rows:
-        results.add(row)
-    results.close()
-    return results.path
-
+pytestmark = pytest.mark.usefixtures("settled")
 
 # ---- what may be asked
 

@@ -6,34 +6,14 @@ from dataclasses import replace
 
 import pytest
 
-from rcr_core.errors import (
-    SettingsError,
-    StoreFullError,
-    StudyError,
-)
-from rcr_core.findings import ResultsFile
+from rcr_core.errors import SettingsError, StoreFullError, StudyError
 from rcr_core.serving.studies import Studies
 from rcr_core.settings import Settings
+from tests.app.study_samples import published
 from tests.app.web_samples import OTHER, OWNER, wait_until
 from tests.viz.study_samples import made_row
 
-
-@pytest.fixture(autouse=True)
-def settled(workbench):
-    """No test leaves runs behind that the next one would have to wait for."""
-    yield
-    for run in (*workbench.store.list(OWNER), *workbench.store.list(OTHER)):
-        run.stop()
-        wait_until(lambda run=run: run.finished)
-
-
-def published(tmp_path, rows, name="made"):
-    """A results file with these rows, as every server can be given one."""
-    results = ResultsFile(tmp_path / name / "results.jsonl")
-    for row in rows:
-        results.add(row)
-    results.close()
-    return results.path
+pytestmark = pytest.mark.usefixtures("settled")
 
 
 def first_difference(one: list[int], other: list[int]) -> int:

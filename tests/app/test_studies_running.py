@@ -6,45 +6,17 @@ import time
 
 import pytest
 
-from rcr_core.bundled.examples import EXAMPLES_FOLDER
 from rcr_core.captioning import CaptionRequest
-from rcr_core.errors import (
-    LoadError,
-    StoreFullError,
-)
+from rcr_core.errors import LoadError, StoreFullError
 from rcr_core.models import open_image
 from rcr_core.serving import Question, Workbench
 from rcr_core.serving.studies import Studies
 from rcr_core.settings import Settings
+from tests.app.study_samples import LONG, PICTURE, TINY, idle
 from tests.app.web_samples import OTHER, OWNER, wait_until
 
 # Threads race with the clock of a crowded machine; the summary tells of every second try.
-pytestmark = pytest.mark.flaky(reruns=1)
-
-PICTURE = (EXAMPLES_FOLDER / "1-four-objects.png").read_bytes()
-TINY = {"count": 1, "policies": ["full"], "max_new_tokens": 1}
-LONG = {"count": 50, "policies": ["full", "rcr"]}
-
-
-@pytest.fixture(autouse=True)
-def settled(workbench):
-    """No test leaves runs behind that the next one would have to wait for."""
-    yield
-    for run in (*workbench.store.list(OWNER), *workbench.store.list(OTHER)):
-        run.stop()
-        wait_until(lambda run=run: run.finished)
-
-
-@pytest.fixture
-def studies(workbench):
-    studies = Studies(workbench)
-    yield studies
-    studies.close()
-
-
-def idle() -> Studies:
-    """Studies on a model that is never loaded."""
-    return Studies(Workbench())
+pytestmark = [pytest.mark.flaky(reruns=1), pytest.mark.usefixtures("settled")]
 
 
 def test_its_rows_are_what_single_runs_of_the_same_images_give(finished, workbench):

@@ -15,8 +15,7 @@ from starlette.applications import Starlette
 from starlette.testclient import TestClient
 
 import app
-from rcr_core.bundled.examples import EXAMPLES_FOLDER
-from rcr_core.findings import ResultsFile, read_results
+from rcr_core.findings import read_results
 from rcr_core.findings.overview import sections
 from rcr_core.runs import RunStore
 from rcr_core.serving import Workbench
@@ -25,26 +24,21 @@ from rcr_core.study.variants import GRID_BUDGETS, GRID_RATES, RATES, THRESHOLDS
 from rcr_core.web import findings
 from rcr_core.web.findings import ROW_FIELDS
 from rcr_core.web.studies import MAX_PICTURE, StudyRoutes
+from tests.app.study_samples import PICTURE, TINY, idle, published
 from tests.app.web_samples import OTHER, OWNER, headers, wait_until
 from tests.viz.study_samples import made_rows
 from viz.study.figures import STUDY_FIGURES, study_figure_json
 from viz.study.files import table_csv, table_latex
 
 ROWS = made_rows(4, sweeps=False, data="scenes")
-PICTURE = (EXAMPLES_FOLDER / "1-four-objects.png").read_bytes()
-TINY = {"count": 1, "policies": ["full"], "max_new_tokens": 1}
 PUBLIC = "study-1"
 
 
 @pytest.fixture
 def studies(tmp_path):
     """One study for everyone, on a model that is never loaded."""
-    results = ResultsFile(tmp_path / "made" / "results.jsonl")
-    for row in ROWS:
-        results.add(row)
-    results.close()
-    studies = Studies(Workbench())
-    studies.publish(results.path)
+    studies = idle()
+    studies.publish(published(tmp_path, ROWS))
     yield studies
     studies.close()
 

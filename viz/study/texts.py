@@ -7,7 +7,8 @@ from dataclasses import dataclass
 from html import escape
 
 from rcr_core.findings import Evidence, Row
-from rcr_core.findings.evidence import REFERENCE, in_common
+from rcr_core.findings.evidence import in_common
+from rcr_core.findings.kinds import REFERENCE
 from viz.study.looks import look_of
 from viz.study.names import title_of
 from viz.study.numbers import shown

@@ -10,7 +10,7 @@ from rcr_core.bundled.scenes import make_scene
 from rcr_core.captioning import Captioner, CaptionRequest
 from rcr_core.errors import ScopeError, StudyError, UnknownRunError
 from rcr_core.findings import Row
-from rcr_core.findings.evidence import REFERENCE
+from rcr_core.findings.kinds import REFERENCE
 from rcr_core.models import open_image
 from rcr_core.serving.studies.held import HeldStudy
 from rcr_core.serving.workbench import Question, Workbench

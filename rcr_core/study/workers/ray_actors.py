@@ -15,6 +15,7 @@ from typing import Any
 
 from rcr_core.captioning import Captioner
 from rcr_core.errors import ScopeError, StudyError
+from rcr_core.findings import Row
 from rcr_core.models import load_model
 from rcr_core.study.decoding import Decoder, Failure, without_reader
 from rcr_core.study.task import Identity, Task
@@ -98,9 +99,7 @@ class Actor:
     def identity(self) -> Identity | ScopeError:
         return self._error or self._decoder.identity
 
-    def decode(self, task: Task, picture: bytes):
-        if self._error is not None:
-            return Failure(self._error.message, self._error.hint)
+    def decode(self, task: Task, picture: bytes) -> Row | Failure:
         return self._decoder.decode(task, picture)
 
 
