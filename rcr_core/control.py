@@ -26,7 +26,7 @@ class RateController:
         self.gain = gain
         self.update = update
         dtype = torch.float32 if device.type == "mps" else torch.float64
-        self.tau = torch.tensor(tau0, dtype=dtype, device=device)
+        self.tau = torch.full((), tau0, dtype=dtype, device=device)
         self.set_rho(rho)
         self._fired: list[Tensor] = []
 

@@ -48,6 +48,20 @@ def cost(policy: str, settings: Settings, prefix: int, head_dim: int, rate: floa
     return Cost(digest, digest, select * rate, 2 * select * rate)
 
 
+def device_vectors(policy: str, settings: Settings, prefix: int, head_dim: int, generated: int) -> float:
+    """D-wide vectors that a KV head of one layer holds on the device, keys and values.
+
+    Live slots and what the policy decides with; a prefix that stands aside on the device counts too.
+    """
+    whole = policy == "full" or prefix <= settings.select
+    kept = prefix if whole else settings.select
+    live = 2 * (kept + settings.window + generated)
+    if whole:
+        return float(live)
+    aside = 2 * prefix if settings.offload == "none" else 0
+    return live + aside + cost(policy, settings, prefix, head_dim, 0.0).resident
+
+
 def full_scan(settings: Settings, prefix: int) -> int:
     """Vectors that exact re-selection reads per KV head and layer-step: all keys, values of the kept."""
     return prefix + min(settings.select, prefix)

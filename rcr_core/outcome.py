@@ -11,6 +11,8 @@ from rcr_core.trace import Trace
 def run_numbers(trace: Trace) -> dict[str, object]:
     """The run in numbers. Reads: D-wide vectors per KV head and layer-step, an upper bound (see `cost`).
 
+    Of an offloaded prefix, `reads_asked` and `reads_fetched` were counted while it was decoded.
+
     Raises `SettingsError` where the trace has settings or a policy that this release does not know.
     """
     meta = trace.meta
@@ -29,6 +31,8 @@ def run_numbers(trace: Trace) -> dict[str, object]:
         "reads": spent.reads,
         "full_scan_reads": full_scan(settings, meta.prefix_length),
     }
+    if trace.asked is not None:
+        numbers |= {"reads_asked": trace.reads(trace.asked), "reads_fetched": trace.reads(trace.fetched)}
     if _has_tau(trace):
         numbers["tau_end"] = trace.tau_end
     return numbers

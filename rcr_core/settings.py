@@ -55,6 +55,12 @@ class Settings:
     merge: str = _choice(
         "masked", ("masked", "branch"), "refresh by a masked merge (no host sync) or by a branch"
     )
+    offload: str = _choice(
+        "none",
+        ("none", "masked", "conditional"),
+        "where the prefix lies: none: on the device; else in host memory, masked: read in every layer, "
+        "conditional: read only where a layer refreshes, and only what is not kept",
+    )
     diagnostics: bool = _flag(
         "also record what needs the full prefix: exact drift, candidate recall, staleness"
     )
@@ -71,6 +77,11 @@ class Settings:
     def candidate_count(self) -> int:
         """Candidates per KV head on a refresh: `candidates`, or the paper's 4c where it is 0."""
         return self.candidates or 4 * self.select
+
+    @property
+    def branches(self) -> bool:
+        """Whether a refresh is a branch, taken only where the trigger fired, or else a masked merge."""
+        return self.offload == "conditional" or (self.offload == "none" and self.merge == "branch")
 
     def to_dict(self) -> dict[str, Any]:
         return asdict(self)

@@ -5,18 +5,26 @@ from __future__ import annotations
 from transformers import PreTrainedConfig
 from transformers.cache_utils import Cache, CacheLayerMixin, DynamicCache, DynamicLayer
 
+from rcr_core.cache.offload import OffloadedStore
 from rcr_core.cache.store import KVStore
 
 
-def build_cache(text_config: PreTrainedConfig, prompt: int, room: int) -> Cache:
+def build_cache(text_config: PreTrainedConfig, prompt: int, room: int, offload: str = "none") -> Cache:
     """A cache for a prompt of `prompt` tokens and up to `room` generated ones.
 
-    Layers with a sliding window stay stock, and pass through unmanaged, unless the window can never bind.
+    offload: where the prefix lies, as in `Settings`. Layers with a sliding window stay stock, and pass
+    through unmanaged, unless the window can never bind.
     """
     layers = DynamicCache(config=text_config).layers
     if not layers:
         layers = [DynamicLayer() for _ in range(text_config.num_hidden_layers)]
-    return Cache(layers=[KVStore(room) if _manageable(layer, prompt + room) else layer for layer in layers])
+    return Cache(
+        layers=[_store(room, offload) if _manageable(layer, prompt + room) else layer for layer in layers]
+    )
+
+
+def _store(room: int, offload: str) -> KVStore:
+    return KVStore(room) if offload == "none" else OffloadedStore(room, delta=offload == "conditional")
 
 
 def _manageable(layer: CacheLayerMixin, length: int) -> bool:

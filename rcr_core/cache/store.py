@@ -10,9 +10,28 @@ reports the true length to the model (positions) and the live slots to the mask.
 
 from __future__ import annotations
 
+from dataclasses import dataclass
+
 import torch
 from torch import Tensor
 from transformers.cache_utils import CacheLayerMixin
+
+from rcr_core.attention_math import logits_of
+
+
+@dataclass(frozen=True, eq=False)
+class KeysAtHand:
+    """Keys [H, X, D] of the prefix entries `index` [H, X]; of all of them in order where that is None."""
+
+    keys: Tensor
+    index: Tensor | None = None
+
+    def of(self, wanted: Tensor) -> Tensor:
+        """Keys of the entries `wanted` [H, S]: [H, S, D]. Anything where an entry is not at hand."""
+        if self.index is None:
+            return rows_of(self.keys, wanted)
+        same = wanted.unsqueeze(2) == self.index.unsqueeze(1)  # (H, S, X)
+        return rows_of(self.keys, same.to(torch.uint8).argmax(-1))
 
 
 class KVStore(CacheLayerMixin):
@@ -56,22 +75,35 @@ class KVStore(CacheLayerMixin):
         """Np."""
         return self.prefix_k.shape[1]
 
+    def split(self, window: int) -> None:
+        """Tell the prefix from the last `window` prompt tokens: `prefix_k` and `prefix_v` are [H, Np, D]."""
+        length = self.prompt_k.shape[2]
+        self.prefix_k = self.prompt_k[0, :, : length - window]
+        self.prefix_v = self.prompt_v[0, :, : length - window]
+
     def compact(self, selected: Tensor, window: int) -> None:
         """Keep `selected` (int64 [H, S], ascending prefix indices) and the last `window` prompt tokens."""
-        length = self.prompt_k.shape[2]
-        depth = self.prompt_k.shape[-1]
-        prefix = (x[0, :, : length - window] for x in (self.prompt_k, self.prompt_v))
-        aside = torch.cat(tuple(prefix), dim=-1)  # (H, Np, 2D): a key and its value are fetched together
+        self.split(window)
+        count = selected.shape[-1]
+        self._allocate(count + window)
+        for slots, prefix, prompt in (
+            (self.keys, self.prefix_k, self.prompt_k),
+            (self.values, self.prefix_v, self.prompt_v),
+        ):
+            slots[0, :, :count] = rows_of(prefix, selected)
+            slots[:, :, count : count + window] = prompt[:, :, prompt.shape[2] - window :]
+        self._offset = torch.arange(len(selected), device=selected.device)[:, None] * self.prefix
+        self._put_aside()
+        self.selected = selected
+        self._finish()
+
+    def _put_aside(self) -> None:
+        """Where the prefix lies from now on: on the device, a key beside its value."""
+        aside = torch.cat((self.prefix_k, self.prefix_v), dim=-1)  # (H, Np, 2D), fetched together
+        depth = self.prefix_k.shape[-1]
         self.prefix_k, self.prefix_v = aside[..., :depth], aside[..., depth:]
         self._table = aside.view(-1, aside.shape[-1])
         self._key_table = self._table[:, :depth]
-        self._allocate(selected.shape[-1] + window)
-        slots = slice(selected.shape[-1], selected.shape[-1] + window)
-        self.keys[:, :, slots] = self.prompt_k[:, :, length - window :]
-        self.values[:, :, slots] = self.prompt_v[:, :, length - window :]
-        self._offset = torch.arange(aside.shape[0], device=selected.device)[:, None] * self.prefix
-        self._finish()
-        self.write(selected)
 
     def keep_all(self, window: int) -> None:
         """Keep the whole prompt; the prefix is then the first slots themselves."""
@@ -83,8 +115,11 @@ class KVStore(CacheLayerMixin):
         self.prefix_v = self.values[0, :, : length - window]
         self._finish()
 
-    def write(self, selected: Tensor) -> None:
-        """Put another selection (int64 [H, S], ascending) into the first S slots."""
+    def write(self, selected: Tensor, at_hand: KeysAtHand | None = None) -> None:
+        """Put another selection (int64 [H, S], ascending) into the first S slots.
+
+        at_hand: keys that were read to decide; a prefix on the device is read again for nothing.
+        """
         heads, count = selected.shape
         flat = (selected + self._offset).view(-1)
         self._slots[0, :, :count] = self._rows(self._table, flat).view(heads, count, -1)
@@ -94,9 +129,17 @@ class KVStore(CacheLayerMixin):
         """Keys of prefix entries: index [H, C] -> [H, C, D]."""
         return self._rows(self._key_table, (index + self._offset).view(-1)).view(*index.shape, -1)
 
+    def scan(self, counted: bool = True) -> Tensor:
+        """All keys of the prefix: [H, Np, D]. counted: as reads of the policy (a diagnosis is none)."""
+        return self.prefix_k
+
     def live_keys(self) -> Tensor:
         """[H, n, D]"""
         return self.keys[0, :, : self.live]
+
+    def logits(self, query: Tensor) -> Tensor:
+        """Exact logits of the live slots: scaled query [H, G, D] -> float32 [H, G, n]."""
+        return logits_of(query, self.live_keys())
 
     def live_values(self) -> Tensor:
         """[H, n, D]"""
@@ -109,15 +152,16 @@ class KVStore(CacheLayerMixin):
 
     @property
     def aside_bytes(self) -> int:
-        """Bytes of the prefix that stands aside (in CPU memory, in a deployment)."""
+        """Bytes of the prefix that stands aside, on the device or in host memory."""
         return self.prefix_k.nbytes + self.prefix_v.nbytes if self.selected is not None else 0
 
     @property
     def held_bytes(self) -> int:
-        """Bytes of every key and value that this layer holds: prompt, prefix aside, slots in use and room."""
+        """Bytes of keys and values that this layer holds on the device: prompt, prefix, slots, room."""
         if not self.ready:
             return 0 if self.prompt_k is None else self.prompt_k.nbytes + self.prompt_v.nbytes
-        return self.keys.nbytes + self.values.nbytes + self.aside_bytes
+        aside = self.aside_bytes if self.prefix_k.device == self.keys.device else 0
+        return self.keys.nbytes + self.values.nbytes + aside
 
     def get_seq_length(self) -> int:
         return self.seen
@@ -127,8 +171,6 @@ class KVStore(CacheLayerMixin):
 
     def get_max_length(self) -> int:
         return -1
-
-    get_max_cache_shape = get_max_length  # its name before transformers 5.18
 
     def _allocate(self, slots: int) -> None:
         _, heads, _, depth = self.prompt_k.shape
@@ -145,3 +187,8 @@ class KVStore(CacheLayerMixin):
     def _rows(table: Tensor, flat: Tensor) -> Tensor:
         # One index_select of whole rows is several times faster than a gather with an expanded index.
         return table.index_select(0, flat)
+
+
+def rows_of(rows: Tensor, index: Tensor) -> Tensor:
+    """Rows of each head: rows [H, X, D], index [H, S] -> [H, S, D]."""
+    return rows.gather(1, index.unsqueeze(-1).expand(-1, -1, rows.shape[-1]))

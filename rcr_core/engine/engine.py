@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import inspect
 import threading
 from collections.abc import Callable, Iterator
 from contextlib import nullcontext
@@ -14,6 +13,7 @@ from torch import Tensor
 from transformers import PreTrainedConfig, PreTrainedModel, RepetitionPenaltyLogitsProcessor
 
 from rcr_core.cache import KVStore, build_cache
+from rcr_core.compatibility import cache_name
 from rcr_core.engine.attention import RunState, install
 from rcr_core.engine.lookahead import guessed_queries
 from rcr_core.out_of_memory import memory_guard
@@ -72,9 +72,7 @@ class Engine:
         self.model = model.eval()
         self.lock = _LOCKS.setdefault(model, threading.Lock())
         install(model)
-        # The name of the cache argument changed from `past_key_values` between transformers 5.18 and 5.24.
-        parameters = inspect.signature(model.forward).parameters
-        self.cache_key = "cache" if "cache" in parameters else "past_key_values"
+        self.cache_key = cache_name(model)
         self.text_config = model.config.get_text_config()
         self.shape = ModelShape.of(self.text_config)
         self._mrope = hasattr(model.model, "rope_deltas")
@@ -96,7 +94,8 @@ class Engine:
 
         `penalty` other than 1 makes tokens that were seen less likely, as `generate` does when asked to.
         """
-        cache = build_cache(self.text_config, inputs["input_ids"].shape[1], max_new_tokens)
+        length, offload = inputs["input_ids"].shape[1], policy.settings.offload
+        cache = build_cache(self.text_config, length, max_new_tokens, offload)
         session = Session(RunState(cache, policy))
         if penalty != 1.0:
             session.penalty = RepetitionPenaltyLogitsProcessor(float(penalty))
@@ -121,7 +120,7 @@ class Engine:
                 self.model.model.rope_deltas = session.rope_deltas
             guess = guessed_queries(self.model, session.state, self.cache_key)
             with guess if session.policy.guesses else nullcontext():
-                session.logits = self._forward(session, {"input_ids": token})
+                session.logits = self._forward(session, {"input_ids": token, **_positions(session)})
         session.policy.end_step()
 
     def stream(
@@ -152,7 +151,7 @@ class Engine:
     def choose(session: Session, replay: tuple[int, ...] = ()) -> Tensor:
         """The next token, int64 [1, 1]: greedy, or the replayed one."""
         if session.step < len(replay):
-            return torch.tensor([[replay[session.step]]], device=session.logits.device)
+            return torch.full((1, 1), replay[session.step], device=session.logits.device)
         logits = session.logits
         if session.penalty is not None:
             logits = session.penalty(session.seen, logits)
@@ -185,3 +184,10 @@ class Engine:
                 rcr=session.state,
             )
         return result.logits[:, -1].float()
+
+
+def _positions(session: Session) -> dict[str, Tensor]:
+    """M-RoPE positions of the next token. Left to the model they are made on the host, and a GPU waits."""
+    if session.rope_deltas is None:
+        return {}
+    return {"position_ids": (session.rope_deltas + session.state.cache.get_seq_length()).expand(3, 1, 1)}

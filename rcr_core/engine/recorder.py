@@ -12,19 +12,15 @@ import numpy as np
 import torch
 from torch import Tensor
 
+from rcr_core.cache import OffloadedStore
 from rcr_core.engine.engine import ModelShape, Session
+from rcr_core.engine.host_copy import to_host
+from rcr_core.engine.maps import CellMeans, quantised
 from rcr_core.policies import LayerView
 from rcr_core.trace import StepRecord, VisualGeometry
 
 TOP = 5  # likeliest next tokens
-# A trace goes to a page in one piece; past this its pictures per head would outweigh all the rest of it.
-MAX_HEAD_MAP_BYTES = 64 << 20
 DIAGNOSTICS = ("map_full", "map_full_scale", "drift_exact", "recall", "top_position")
-
-
-def head_maps_fit(shape: ModelShape, patches: int, steps: int) -> bool:
-    """Whether a run of at most `steps` tokens records the attention of every KV head."""
-    return shape.layers * shape.kv_heads * patches * steps <= MAX_HEAD_MAP_BYTES
 
 
 class Recorder:
@@ -51,6 +47,7 @@ class Recorder:
         self.select = select
         self.visual = geometry.position  # on the host
         self.position = torch.as_tensor(geometry.position, dtype=torch.long, device=device)  # (P,)
+        self._pool = CellMeans(geometry, device)
         self._kinds: Tensor | None = None
 
     @torch.inference_mode()
@@ -60,12 +57,13 @@ class Recorder:
         `text_of` maps its id to the text that it completes; `began` is when the step began (`perf_counter`).
         """
         parts = self._choice(session.logits, token)
-        views = session.policy.views
+        # Layers may lie on several devices; a step is reduced on the one of its logits.
+        views = {layer: view.on(self.position.device) for layer, view in session.policy.views.items()}
         if views:
             parts |= self._attention(views)
             if any(view.diagnosis is not None for view in views.values()):
                 parts |= self._diagnostics(views, session.policy.sketches)
-        host = _to_host(parts)
+        host = to_host(parts)
         # Measured after the copy, which waits for everything that the step computes.
         seconds = time.perf_counter() - began
         number = int(host.pop("token")[0])
@@ -93,9 +91,11 @@ class Recorder:
         if self.shows_heads:
             rows.append(per_head.flatten(0, 1)[:, : self.prompt])
         maps = torch.cat(rows)[:, self.position]  # (2M, P), and M * H rows more with heads
-        maps = torch.cat((maps[: len(ordered)].mean(0, keepdim=True), maps))  # the first row is the mean
-        pixels, scale = quantised(maps)
+        mean, mean_scale = quantised(maps[: len(ordered)].mean(0, keepdim=True))
+        pixels, scale = quantised(self._pool(maps))
         shared = {
+            "mean": mean,
+            "mean_scale": mean_scale,
             "pixels": pixels,
             "scale": scale,
             "missed": missed.sum(1),
@@ -146,7 +146,7 @@ class Recorder:
         """Diagnostics of the managed layers; recall only of policies that have `candidates`."""
         found = [views[layer].diagnosis for layer in sorted(views)]
         maps = torch.stack([d.probability.mean(0)[: self.prompt][self.position] for d in found])
-        pixels, scale = quantised(maps)
+        pixels, scale = quantised(self._pool(maps))
         parts = {
             "map_full": pixels,
             "map_full_scale": scale,
@@ -163,16 +163,18 @@ class Recorder:
     ) -> StepRecord:
         views = session.policy.views
         managed = sorted(views)
-        patches = self.position.shape[0]
         count = len(managed)
-        pixels = host.get("pixels", np.zeros((1, patches), np.uint8))
-        scale = host.get("scale", np.zeros(1, np.float32))
+        pixels = host.get("pixels", np.zeros((0, self._pool.cells), np.uint8))
+        scale = host.get("scale", np.zeros(0, np.float32))
+        mean = host.get("mean", np.zeros((1, self.position.shape[0]), np.uint8))
         decision = host.get("decision", np.zeros(0, np.float32)).reshape(count, 3)  # drift, tau, fire
         optional = {name: self._rows(host[name], managed) for name in DIAGNOSTICS if name in host}
+        optional |= self._reads(session)
         if self.shows_heads:
             shape = (count, self.heads)
-            optional["map_head"] = self._rows(pixels[1 + 2 * count :].reshape(*shape, patches), managed)
-            optional["map_head_scale"] = self._rows(scale[1 + 2 * count :].reshape(shape), managed)
+            by_head = pixels[2 * count :].reshape(*shape, self._pool.cells)
+            optional["map_head"] = self._rows(by_head, managed)
+            optional["map_head_scale"] = self._rows(scale[2 * count :].reshape(shape), managed)
         return StepRecord(
             step=session.step,
             token=token,
@@ -186,17 +188,28 @@ class Recorder:
             whole=self._whole(views),
             selected=self._selections(views, host),
             mass=self._rows(host.get("mass", np.zeros((0, 4), np.float32)), managed),
-            map_mean=pixels[0],
-            map_mean_scale=float(scale[0]),
-            map_layer=self._rows(pixels[1 : 1 + count], managed),
-            map_layer_scale=self._rows(scale[1 : 1 + count], managed),
-            missed_layer=self._rows(pixels[1 + count : 1 + 2 * count], managed),
-            missed_layer_scale=self._rows(scale[1 + count : 1 + 2 * count], managed),
+            map_mean=mean[0],
+            map_mean_scale=float(host["mean_scale"][0]) if "mean_scale" in host else 0.0,
+            map_layer=self._rows(pixels[:count], managed),
+            map_layer_scale=self._rows(scale[:count], managed),
+            missed_layer=self._rows(pixels[count : 2 * count], managed),
+            missed_layer_scale=self._rows(scale[count : 2 * count], managed),
             missed=self._rows(host.get("missed", np.zeros(0, np.float32)), managed),
             seconds=seconds,
             top_text=tuple(map(self.name_of, host["top_ids"].tolist())) if self.name_of else (),
             **optional,
         )
+
+    @staticmethod
+    def _reads(session: Session) -> dict[str, np.ndarray]:
+        """What the step asked of an offloaded prefix and what it read, by layer; the host knows both."""
+        if session.policy.settings.offload == "none":
+            return {}
+        stores = [store if isinstance(store, OffloadedStore) else None for store in session.stores]
+        return {
+            name: np.array([getattr(store, name, 0) for store in stores], np.int32)
+            for name in ("asked", "fetched")
+        }
 
     def _rows(self, values: np.ndarray, managed: list[int]) -> np.ndarray:
         """Values of the managed layers among all layers; layers that are passed through stay zero."""
@@ -216,29 +229,3 @@ class Recorder:
         if rows:
             selected[rows] = host["selected"]
         return selected
-
-
-def quantised(maps: Tensor) -> tuple[Tensor, Tensor]:
-    """uint8 pixels [X, P] and their scale float32 [X]: a value is pixel / 255 * scale."""
-    if maps.shape[-1] == 0:
-        return maps.to(torch.uint8), maps.new_zeros(maps.shape[0])
-    scale = maps.amax(-1)
-    pixels = (maps * (255.0 / scale.clamp_min(1e-30)).unsqueeze(-1)).round_().to(torch.uint8)
-    return pixels, scale
-
-
-def _to_host(parts: dict[str, Tensor]) -> dict[str, np.ndarray]:
-    """All tensors of a step in one copy: joined by dtype, then as bytes."""
-    groups: dict[torch.dtype, list[str]] = {}
-    for name, part in parts.items():
-        groups.setdefault(part.dtype, []).append(name)
-    joined = [torch.cat([parts[name].reshape(-1) for name in names]) for names in groups.values()]
-    data = torch.cat([flat.view(torch.uint8) for flat in joined]).cpu().numpy()
-    out, at = {}, 0
-    for dtype, names in groups.items():
-        kind = np.dtype(str(dtype).removeprefix("torch."))
-        for name in names:
-            end = at + parts[name].nbytes
-            out[name] = data[at:end].view(kind).reshape(parts[name].shape)
-            at = end
-    return out

@@ -14,7 +14,8 @@ from rcr_core.settings import Settings
 
 ENOUGH = 10  # images, for a mean over them to say something
 _MAIN = ("select", "window", "tau0", "rho")
-_RECORDING = ("diagnostics",)  # settings that change what is recorded, never what is decoded
+# Settings that change what is recorded, or where the prefix lies, never what is decoded.
+_RECORDING = ("diagnostics", "offload")
 
 Which = TypeVar("Which", bound=Hashable)
 
@@ -23,8 +24,8 @@ Which = TypeVar("Which", bound=Hashable)
 class Evidence:
     """Rows of one model on one data set.
 
-    weights: their fingerprint. base: the settings of the main comparison, without those that only change what
-    is recorded.
+    weights: their fingerprint. base: the settings of the main comparison, without those that never
+    change what is decoded.
     """
 
     model: str

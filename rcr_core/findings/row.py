@@ -140,7 +140,11 @@ def task_key(
     settings: Mapping[str, Any],
     max_new_tokens: int,
 ) -> str:
-    """The name of one (image, policy, settings) on a model, wherever and whenever it is run."""
+    """The name of one (image, policy, settings) on a model, wherever and whenever it is run.
+
+    A prefix on the device goes unnamed, as in rows from before it could lie elsewhere.
+    """
+    named = {name: value for name, value in settings.items() if (name, value) != ("offload", "none")}
     parts = [
         data,
         sample,
@@ -149,7 +153,7 @@ def task_key(
         dtype,
         weights,
         policy,
-        dict(sorted(settings.items())),
+        dict(sorted(named.items())),
         max_new_tokens,
     ]
     return hashlib.sha256(json.dumps(parts).encode()).hexdigest()[:24]

@@ -75,7 +75,12 @@ def calibrated(base: Tensor, evidence: Tensor, before: list[Tensor], profile: Pr
         padding=profile.radius,
         count_include_pad=profile.divide_by_window,
     )[0]
-    persistence = torch.stack(before).mean(0) if before else torch.zeros_like(evidence)
+    # Preceding layers may lie on another device.
+    persistence = (
+        torch.stack([one.to(evidence.device) for one in before]).mean(0)
+        if before
+        else torch.zeros_like(evidence)
+    )
     total = evidence + coherence + persistence  # V
     count = min(int(TOP_SHARE * select), base.shape[-1])  # M
     top = base.topk(count, dim=-1)

@@ -5,7 +5,7 @@ A policy sees queries, stores and nothing of the model family. One object serves
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import ClassVar
 
 import torch
@@ -15,7 +15,7 @@ from rcr_core.attention_math import attend_slots, evicted_mass, logits_of, scale
 from rcr_core.cache.store import KVStore
 from rcr_core.detector import Sketch
 from rcr_core.edits import Gate
-from rcr_core.policies.diagnostics import Diagnosis, diagnose, nothing_evicted
+from rcr_core.policies.diagnostics import Diagnosis, diagnose, moved, nothing_evicted
 from rcr_core.settings import Settings
 
 
@@ -39,6 +39,10 @@ class LayerView:
     fire: Tensor
     attended: bool = True
     diagnosis: Diagnosis | None = None
+
+    def on(self, device: torch.device) -> LayerView:
+        """The view on a device: itself where it is there already."""
+        return self if self.weights.device == device else replace(self, **moved(self, device))
 
 
 class Policy:
@@ -82,12 +86,13 @@ class Policy:
         score = self.score(layer, query, store, scale, window)
         if self.gate.edits:
             self._prior[layer] = score
-        store.compact(top_sorted(score, self.settings.select), window)
+        store.split(window)
         if self.sketches or self.observe:
             self.sketch[layer] = Sketch.of(store.prefix_k, self.settings.rank, self.settings.centre)
+        self.prepare(layer, query, store)
+        store.compact(top_sorted(score, self.settings.select), window)  # the prefix may leave the device
         if self.observe:
             self.views[layer].selected = store.selected
-        self.prepare(layer, query, store)
 
     def keeps_all(self, layer: int, prefix: int) -> bool:
         """Whether a layer keeps its whole prefix: a skipped layer, or no more entries than slots."""
@@ -98,7 +103,7 @@ class Policy:
         raise NotImplementedError
 
     def prepare(self, layer: int, query: Tensor, store: KVStore) -> None:
-        """Build what `decode` needs of a layer (page digests, partial keys); called after the compaction."""
+        """Build what `decode` needs of a layer from `store.prefix_k`, which is put aside after that."""
 
     # ---- decode
 
@@ -123,7 +128,7 @@ class Policy:
 
     def attend(self, layer: int, query: Tensor, store: KVStore) -> Tensor:
         """Decide (one-shot: nothing), then attend over the live slots. query float32 [H, G, D], scaled."""
-        logits = logits_of(query, store.live_keys())  # (H, G, n)
+        logits = store.logits(query)  # (H, G, n)
         weights = logits.softmax(-1)
         if self.observe:
             share = self.share(layer, query, logits, store)

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, fields, replace
+from typing import Any
 
 import torch
 from torch import Tensor
@@ -27,6 +28,10 @@ class Diagnosis:
     prefix: int
     recall: Tensor | None = None
 
+    def to(self, device: torch.device) -> Diagnosis:
+        """The diagnosis on a device."""
+        return replace(self, **moved(self, device))
+
     def judge(self, candidates: Tensor, select: int) -> None:
         """Set `recall` from the candidates [H, C] of this step."""
         truth = self.probability[:, : self.prefix].topk(select, dim=-1).indices  # (H, S)
@@ -34,12 +39,19 @@ class Diagnosis:
         self.recall = hit.float().mean()
 
 
+def moved(seen: Any, device: torch.device) -> dict[str, Any]:
+    """The fields of a dataclass that can be moved to a device, on it."""
+    found = {spec.name: getattr(seen, spec.name) for spec in fields(seen)}
+    return {name: value.to(device) for name, value in found.items() if hasattr(value, "to")}
+
+
 def diagnose(query: Tensor, store: KVStore) -> Diagnosis:
     """Full-cache attention of one decode step: scaled query [H, G, D]."""
     if store.whole:
         return nothing_evicted(logits_of(query, store.live_keys()), store.prefix)
     tail = logits_of(query, store.live_keys()[:, store.selected.shape[1] :])
-    found = nothing_evicted(torch.cat((logits_of(query, store.prefix_k), tail), dim=-1), store.prefix)
+    keys = store.scan(counted=False)
+    found = nothing_evicted(torch.cat((logits_of(query, keys), tail), dim=-1), store.prefix)
     found.drift_exact = evicted_mass(found.probability, store.selected, store.prefix)
     return found
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import torch
 from torch import Tensor
 
-from rcr_core.attention_math import attend_slots, logits_of
+from rcr_core.attention_math import attend_slots
 from rcr_core.cache.store import KVStore
 from rcr_core.policies.bacon import Bacon
 
@@ -23,11 +23,11 @@ class PerStep(Bacon):
         held = self.gate.refresh(layer) is False
         drift = None
         if self.observe:
-            before = self.share(layer, query, logits_of(query, store.live_keys()), store)
+            before = self.share(layer, query, store.logits(query), store)
             drift = self.drift_of(before, query, store)
         if not held:
             store.write(self.select(layer, query, store))
-        logits = logits_of(query, store.live_keys())
+        logits = store.logits(query)
         weights = logits.softmax(-1)
         if self.observe:
             fire = torch.full_like(drift, not held)

@@ -6,7 +6,7 @@ import torch
 from torch import Tensor
 
 from rcr_core.attention_math import attend_slots, logits_of
-from rcr_core.cache.store import KVStore
+from rcr_core.cache.store import KeysAtHand, KVStore
 from rcr_core.control import RateController
 from rcr_core.policies.bacon import Bacon
 from rcr_core.policies.base import spread
@@ -17,7 +17,7 @@ class RateControlled(Bacon):
 
     With `merge="masked"` candidates are computed in every layer and merged under the trigger, so no decode
     step waits for the host; with `merge="branch"` they are computed only where the trigger fired. Both decode
-    the same.
+    the same. An offloaded prefix has its own word in this: `offload` is either masked or conditional.
     """
 
     name = "rcr"
@@ -30,7 +30,8 @@ class RateControlled(Bacon):
     def __init__(self, *args, **kwargs):
         super().__init__(*args, **kwargs)
         self.controller: RateController | None = None
-        self._pending: dict[int, Tensor] = {}  # with `defer`: selections that act on the next step
+        # With `defer`: selections that act on the next step.
+        self._pending: dict[int, tuple[Tensor, KeysAtHand]] = {}
 
     @property
     def gain(self) -> float:
@@ -57,11 +58,11 @@ class RateControlled(Bacon):
 
     def settle(self, layer: int, store: KVStore) -> None:
         if layer in self._pending:
-            store.write(self._pending.pop(layer))
+            store.write(*self._pending.pop(layer))
 
     def attend(self, layer: int, query: Tensor, store: KVStore) -> Tensor:
         held = store.selected
-        logits = logits_of(query, store.live_keys())  # (H, G, n)
+        logits = store.logits(query)  # (H, G, n)
         everything = self.hybrid(layer, query, logits, store)  # (H, G, Np + W + generated)
         probability = everything.softmax(-1)
         share = probability.sum(1)  # (H, X), the mean over query heads but for a factor
@@ -69,7 +70,7 @@ class RateControlled(Bacon):
         drift = self.drift_of(share, query, store)
         tau = self.controller.tau
         fire = self.gate.fire(layer, self.controller.exceeded(drift))
-        if self.settings.merge == "masked" or bool(fire):
+        if not self.settings.branches or bool(fire):
             share = self._refresh(layer, query, store, everything, likely, fire)
         elif layer in self.diagnosis:
             self._candidates(layer, store, likely)
@@ -98,7 +99,8 @@ class RateControlled(Bacon):
         held = store.selected
         candidates = self._candidates(layer, store, likely)
         where = spread(candidates, everything)
-        exact = logits_of(query, store.candidate_keys(candidates))  # (H, G, C)
+        at_hand = KeysAtHand(store.candidate_keys(candidates), candidates)
+        exact = logits_of(query, at_hand.keys)  # (H, G, C)
         everything.scatter_(2, where, torch.where(fire, exact, everything.gather(2, where)))
         refined = everything.softmax(-1)
         share = refined.sum(1)
@@ -110,9 +112,9 @@ class RateControlled(Bacon):
         best = best.topk(held.shape[1], dim=-1, largest=False).values  # ascending; cheaper than a sort
         chosen = torch.where(fire, best, held)
         if self.settings.defer:
-            self._pending[layer] = chosen
+            self._pending[layer] = chosen, at_hand
         else:
-            store.write(chosen)
+            store.write(chosen, at_hand)
         return share
 
 

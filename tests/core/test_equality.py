@@ -7,6 +7,7 @@ import torch
 from transformers import AttentionInterface, AttentionMaskInterface
 from transformers.masking_utils import sdpa_mask
 
+from rcr_core.compatibility import cache_name
 from rcr_core.engine import Engine
 from rcr_core.engine.attention import attend
 from rcr_core.policies import make_policy
@@ -123,9 +124,9 @@ def masked_run(model, prompt, selections, window, tokens):
     rows = []
     with torch.no_grad():
         out = model(**prompt.inputs, use_cache=True)
-        cache = out.cache
+        kept = {cache_name(model): out[cache_name(model)]}
         for token in tokens[:-1]:
-            out = model(input_ids=torch.tensor([[token]]), cache=cache, use_cache=True)
+            out = model(input_ids=torch.tensor([[token]]), **kept, use_cache=True)
             rows.append(out.logits[0, -1].float())
     model.set_attn_implementation({part: "rcr"})
     return torch.stack(rows)

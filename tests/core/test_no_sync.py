@@ -99,6 +99,19 @@ def test_a_masked_step_has_no_sync(load, family, observe, update, monkeypatch):
     assert not [name for name in names if name in SYNCS]
 
 
+@pytest.mark.parametrize("family", ["qwen2_vl", "qwen3_vl"])
+def test_positions_of_a_step_are_made_on_the_device(load, family, monkeypatch):
+    """The model itself would count them on the host and copy them, and a GPU would wait."""
+    loaded = load(family)
+    engine = Engine(loaded.model)
+    session = engine.start(prompt_for(loaded).inputs, make_policy("rcr", Settings(select=8, window=8)), 4)
+    assert session.rope_deltas is not None
+    asked = []
+    monkeypatch.setattr(loaded.model.model, "compute_3d_position_ids", lambda **kwargs: asked.append(kwargs))
+    engine.step(session, engine.choose(session))
+    assert not asked and session.logits.isfinite().all()
+
+
 @pytest.mark.parametrize("family", FAMILIES)
 def test_recording_a_step_has_no_sync_but_its_one_copy(load, family, monkeypatch):
     loaded = load(family)

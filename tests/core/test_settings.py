@@ -24,6 +24,7 @@ CHOICES = {
     "bacon": ("paper", "release"),
     "page_heads": ("layer", "head"),
     "merge": ("masked", "branch"),
+    "offload": ("none", "masked", "conditional"),
 }
 FLAGS = ("centre", "defer", "diagnostics")
 PAIRED = {"candidates": {"select": 1}}  # other fields that an edge needs
@@ -35,6 +36,7 @@ def test_the_defaults_are_the_papers():
     assert (settings.tau0, settings.rho, settings.gain, settings.update) == (0.03, 0.4, 0.05, "layer")
     assert (settings.gqa, settings.bacon, settings.page, settings.channels) == ("mean", "paper", 16, 32)
     assert (settings.page_heads, settings.merge, settings.skip_layers) == ("layer", "masked", 0)
+    assert settings.offload == "none"
     assert not (settings.centre or settings.defer or settings.diagnostics)
 
 
@@ -112,3 +114,16 @@ def test_an_unknown_field_is_refused_by_name():
 def test_a_dictionary_is_held_to_the_same_ranges():
     with pytest.raises(SettingsError, match="rho must be"):
         Settings.from_dict({"rho": 2})
+
+
+@pytest.mark.parametrize(
+    "offload, merge, branches",
+    [
+        ("none", "masked", False),
+        ("none", "branch", True),
+        ("masked", "branch", False),
+        ("conditional", "masked", True),
+    ],
+)
+def test_an_offloaded_prefix_decides_how_a_refresh_is_merged(offload, merge, branches):
+    assert Settings(offload=offload, merge=merge).branches is branches

@@ -78,7 +78,6 @@ def test_lengths_are_true_for_positions_and_live_for_masks(case):
     assert (store.get_seq_length(), store.get_mask_sizes(1)) == (LENGTH, (3 + WINDOW + 1, 0))
     case.feed(store, 0)
     assert (store.get_seq_length(), store.get_mask_sizes(1)) == (LENGTH + 1, (3 + WINDOW + 2, 0))
-    assert store.get_max_cache_shape() == -1
 
 
 def test_before_the_prefill_the_mask_covers_the_prompt():
