@@ -57,6 +57,10 @@ class StoreFullError(ScopeError):
     """No further run is taken now: too many wait, or too many of one owner go on."""
 
 
+class BusyError(ScopeError):
+    """What is asked for would take something away that is in use."""
+
+
 class MemoryLimitError(ScopeError):
     """The device has no memory left for this run."""
 

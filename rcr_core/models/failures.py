@@ -17,6 +17,10 @@ from rcr_core.errors import LoadError, MemoryLimitError
 from rcr_core.out_of_memory import is_out_of_memory
 
 FETCH_AGAIN = "download the checkpoint again"
+SUGGESTION = "choose an image-text model such as Qwen2-VL, Qwen3-VL or LLaVA-NeXT"
+
+# bitsandbytes leaves no quantised weights elsewhere; this is how transformers says so.
+_NO_ROOM_QUANTISED = "dispatched on the CPU or the disk"
 
 
 @contextmanager
@@ -27,7 +31,8 @@ def explained(name: str, stage: str) -> Iterator[None]:
     except Exception as error:
         if is_out_of_memory(error):
             raise MemoryLimitError(
-                f"no memory left to load {name}", "close other programs, or choose a smaller model"
+                f"no memory left to load {name}",
+                "try --dtype bfloat16, --quantize 4bit or --device-map auto, or choose a smaller model",
             ) from error
         reason = _from_hub(name, error) or _from_files(name, stage, error)
         if reason is None:
@@ -77,9 +82,12 @@ def _from_files(name: str, stage: str, error: BaseException) -> LoadError | None
     if isinstance(error, OSError) and error.errno is None and stage == "weights":
         hint = "get its .safetensors files; .bin files can run code when opened and are not read"
         return LoadError(f"{name} has no weights in safetensors form", hint)
+    if isinstance(error, ValueError) and _NO_ROOM_QUANTISED in str(error):
+        hint = "try --quantize 4bit, --device-map auto without --quantize, or choose a smaller model"
+        return LoadError(f"the quantised weights of {name} do not fit on the GPU", hint)
     if isinstance(error, ImportError):
         return LoadError(
-            f"the {stage} of {name} needs a package that is missing: {_first_sentence(error)}", "install it"
+            f"a package is missing for the {stage} of {name}: {_first_sentence(error)}", "install it"
         )
     if isinstance(error, KeyError) and stage == "processor":
         return LoadError(f"the processor of {name} cannot be read: it has no {error}", FETCH_AGAIN)

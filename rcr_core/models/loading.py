@@ -6,9 +6,9 @@ one `LoadError` with a hint. The order is cheapest first: configuration, process
 
 from __future__ import annotations
 
-import inspect
 import re
 import sys
+import threading
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -18,22 +18,21 @@ import transformers
 from transformers import (
     CONFIG_MAPPING,
     MODEL_FOR_IMAGE_TEXT_TO_TEXT_MAPPING,
-    PROCESSOR_MAPPING,
     AutoConfig,
-    AutoImageProcessor,
     AutoModelForImageTextToText,
-    AutoTokenizer,
-    ImageProcessingMixin,
     PreTrainedConfig,
-    ProcessorMixin,
 )
 
 from rcr_core.errors import LoadError
-from rcr_core.models.failures import FETCH_AGAIN, explained
-from rcr_core.models.image_only import image_only
+from rcr_core.models.failures import FETCH_AGAIN, SUGGESTION, explained
+from rcr_core.models.placement import Place, Placement
+from rcr_core.models.processor import has_template, load_processor
+from rcr_core.models.progress import Progress, Report, unheard, weights_reported
+from rcr_core.models.text_attention import check_text_attention
 
-DTYPES = {"float32": torch.float32, "bfloat16": torch.bfloat16, "float16": torch.float16}
-SUGGESTION = "choose an image-text model such as Qwen2-VL, Qwen3-VL or LLaVA-NeXT"
+# transformers patches torch while it reads weights and then puts back what it had found: of two threads that
+# read at once, one would leave the other's patch behind for good.
+_READING = threading.Lock()
 # What a checkpoint may ask of decoding, with the value that asks for nothing.
 NEUTRAL = {"repetition_penalty": 1.0, "no_repeat_ngram_size": 0, "min_new_tokens": 0, "do_sample": False}
 
@@ -60,55 +59,43 @@ class LoadedModel:
         return str(self.dtype).removeprefix("torch.")
 
 
-def load_model(source: str | Path, device: str = "auto", dtype: str = "auto") -> LoadedModel:
+def load_model(
+    source: str | Path,
+    device: str = "auto",
+    dtype: str = "auto",
+    device_map: str = "none",
+    quantize: str = "none",
+    report: Report = unheard,
+) -> LoadedModel:
     """Load an image-text model from a folder in hub layout, or from the hub by its id.
 
-    `device`: auto (CUDA where there is one), cpu, cuda or cuda:N. `dtype`: auto (float32 on CPU, bfloat16 on
-    CUDA), float32, bfloat16 or float16.
+    `device`, `dtype`, `device_map` and `quantize` are those of `Placement`; `report` hears how far it is.
 
-    Raises `LoadError` where the checkpoint, the device or the dtype cannot be used, `MemoryLimitError` where
-    there is no room for the weights.
+    Raises `LoadError` where the checkpoint or the placement cannot be used, `MemoryLimitError` where there is
+    no room for the weights.
     """
-    place = pick_device(device)
-    number = _dtype(dtype, place)
+    place = Placement(device, dtype, device_map, quantize).resolved()
     where, name = _locate(source)
+    report(Progress("configuration"))
     config = _load_config(where, name)
-    processor = _load_processor(where, name, config)
-    model = _load_weights(where, name, number, place)
-    has_template = _has_template(processor)
+    report(Progress("processor"))
+    processor = load_processor(where, name, config)
+    report(Progress("weights"))
+    model = _load_weights(where, name, place, report)
+    template = has_template(processor)
     return LoadedModel(
         model=model,
         processor=processor,
         tokenizer=processor.tokenizer,
         name=name,
         family=config.model_type,
-        device=place,
-        dtype=number,
+        device=model.device,
+        dtype=place.dtype,
         stop_ids=_stop_ids(model.generation_config, processor.tokenizer),
-        notes=_notes(model.generation_config, has_template),
+        notes=(*_notes(model.generation_config, template), *_placed(place)),
         max_length=config.get_text_config().max_position_embeddings,
-        has_template=has_template,
+        has_template=template,
     )
-
-
-def pick_device(name: str) -> torch.device:
-    """The device of a name: auto, cpu, cuda or cuda:N. Raises `LoadError`."""
-    if name == "auto":
-        return torch.device("cuda" if torch.cuda.is_available() else "cpu")
-    if not re.fullmatch(r"cpu|cuda(:\d+)?", name):
-        raise LoadError(f"unknown device {name!r}", "use auto, cpu, cuda or cuda:N")
-    place = torch.device(name)
-    if place.type == "cuda" and (place.index or 0) >= torch.cuda.device_count():
-        raise LoadError(f"this machine has no device {name}", "use auto or cpu")
-    return place
-
-
-def _dtype(name: str, place: torch.device) -> torch.dtype:
-    if name == "auto":
-        return torch.float32 if place.type == "cpu" else torch.bfloat16
-    if name not in DTYPES:
-        raise LoadError(f"unknown dtype {name!r}", f"use auto, {', '.join(DTYPES)}")
-    return DTYPES[name]
 
 
 def _locate(source: str | Path) -> tuple[str, str]:
@@ -146,49 +133,23 @@ def _load_config(where: str, name: str) -> Any:
         raise LoadError(
             f"{name} is a {model_type} model: it does not read images as tokens of its prompt", SUGGESTION
         )
+    check_text_attention(config, name)
     return config
 
 
-def _load_processor(where: str, name: str, config: Any) -> Any:
-    """The processor for still images: PIL backend, for the same pixels everywhere, and no video part."""
-    with explained(name, "processor"):
-        options, _ = ProcessorMixin.get_processor_dict(where)
-        declared = options.get("processor_class")
-        if declared is None:
-            declared = ImageProcessingMixin.get_image_processor_dict(where)[0].get("processor_class")
-        images = AutoImageProcessor.from_pretrained(where, backend="pil", trust_remote_code=False)
-        tokenizer = AutoTokenizer.from_pretrained(where, trust_remote_code=False)
-    kind = getattr(transformers, declared or "", None) or PROCESSOR_MAPPING.get(type(config), None)
-    parts = kind.get_attributes() if isinstance(kind, type) and issubclass(kind, ProcessorMixin) else []
-    if parts not in (["image_processor", "tokenizer"], ["image_processor", "tokenizer", "video_processor"]):
-        raise LoadError(f"the processor of {name} ({declared}) is not supported", SUGGESTION)
-    known = inspect.signature(kind.__init__).parameters
-    options = {key: value for key, value in options.items() if key in known and key not in parts}
-    kind = image_only(kind) if "video_processor" in parts else kind
-    with explained(name, "processor"):
-        processor = kind(images, tokenizer, **options)
-    # transformers makes up an empty tokenizer where the files are missing; the image token gives it away.
-    if config.image_token_id not in processor.image_token_ids:
-        raise LoadError(
-            f"the tokenizer of {name} does not know the model's image token, number {config.image_token_id}",
-            "copy tokenizer.json and tokenizer_config.json of the same checkpoint into the folder",
-        )
-    return processor
-
-
-def _load_weights(where: str, name: str, number: torch.dtype, place: torch.device) -> Any:
+def _load_weights(where: str, name: str, place: Place, report: Report) -> Any:
     if not sys.stderr.isatty():
         transformers.utils.logging.disable_progress_bar()
-    with explained(name, "weights"):
+    with _READING, explained(name, "weights"), weights_reported(report):
         model, info = AutoModelForImageTextToText.from_pretrained(
             where,
-            dtype=number,
             use_safetensors=True,
             trust_remote_code=False,
             output_loading_info=True,
             ignore_mismatched_sizes=True,  # reported below, in the same words as a missing tensor
+            **place.options,
         )
-        model = model.eval().to(place)
+        model = model.eval() if "device_map" in place.options else model.eval().to(place.device)
     absent = sorted(info["missing_keys"]) + sorted(key for key, *_ in info["mismatched_keys"])
     if absent:
         more = f" and {len(absent) - 1} more" if len(absent) > 1 else ""
@@ -198,15 +159,16 @@ def _load_weights(where: str, name: str, number: torch.dtype, place: torch.devic
     return model
 
 
-def _has_template(processor: Any) -> bool:
-    template = processor.chat_template
-    return isinstance(template, str) or (template is not None and "default" in template)
-
-
 def _stop_ids(generation: Any, tokenizer: Any) -> frozenset[int]:
     asked = generation.eos_token_id
     asked = asked if isinstance(asked, list) else [asked]
     return frozenset({*asked, tokenizer.eos_token_id} - {None})
+
+
+def _placed(place: Place) -> tuple[str, ...]:
+    if place.quantize == "none":
+        return ()
+    return (f"the weights are quantised to {place.quantize}: texts differ from those of the full weights",)
 
 
 def _notes(generation: Any, has_template: bool) -> tuple[str, ...]:

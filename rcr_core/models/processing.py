@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import io
+import math
 from dataclasses import dataclass
 from itertools import groupby
 from typing import Any
@@ -11,13 +12,18 @@ import numpy as np
 import torch
 from PIL import Image
 from tokenizers.decoders import DecodeStream
+from transformers import PaliGemmaProcessor
 
 from rcr_core.errors import ImageError, PromptError
-from rcr_core.models.geometry import shown_size, visual_geometry
+from rcr_core.models.geometry import shown_sizes, visual_geometry
+from rcr_core.models.limits import PromptLimits, bounded, pixels_that_fit
 from rcr_core.models.loading import LoadedModel
-from rcr_core.trace import PromptPiece, VisualGeometry
+from rcr_core.models.processor import placeholders
+from rcr_core.trace import MAX_IMAGES, PromptPiece, VisualGeometry
 
-SHOWN_PIXELS = 2_000_000
+SHOWN_PIXELS = 2_000_000  # of one picture
+ALL_SHOWN_PIXELS = 6_000_000  # of all pictures of a prompt
+NO_LIMITS = PromptLimits()
 
 
 @dataclass(frozen=True, eq=False)
@@ -28,35 +34,42 @@ class PreparedPrompt:
     length: int  # T
     geometry: VisualGeometry
     pieces: tuple[PromptPiece, ...]  # tile [0, T) in order
-    image_png: bytes  # the first image at the size that the model saw; empty without images
+    pictures: tuple[bytes, ...]  # each image as a PNG file, at the size that the model saw
     prompt: str
 
 
 def prepare(
-    loaded: LoadedModel, images: list[Image.Image], prompt: str, max_new_tokens: int = 0
+    loaded: LoadedModel,
+    images: list[Image.Image],
+    prompt: str,
+    max_new_tokens: int = 0,
+    limits: PromptLimits = NO_LIMITS,
 ) -> PreparedPrompt:
     """Put RGB `images` and then `prompt` into the model's chat template, and process both.
 
-    Raises `ImageError` where the image processor refuses an image, and `PromptError` where the prompt is
-    empty, writes placeholders itself, lacks an image that the model needs, or leaves too little room for
-    `max_new_tokens`.
+    A video goes in as some of its frames, in order. Raises `ImageError` where the image processor refuses an
+    image or there are more than a trace holds, and `PromptError` where the prompt is empty, writes
+    placeholders itself, lacks an image that the model needs, has more tokens than `limits` allow, or leaves
+    too little room for `max_new_tokens`.
     """
     _check_prompt(loaded, images, prompt)
+    originals, images = images, [bounded(image, limits.max_pixels) for image in images]
     inputs = _encode(loaded, images, prompt)
     length = inputs["input_ids"].shape[1]
+    if limits.max_tokens is not None and length > limits.max_tokens:
+        raise _too_long(loaded, originals, prompt, inputs, limits)
     check_length(loaded, length, max_new_tokens)
     config, image_processor = loaded.model.config, loaded.processor.image_processor
     geometry = visual_geometry(config, inputs, tuple(image.size[::-1] for image in images), image_processor)
-    picture = b""
-    if images:
-        size = shown_size(config, inputs, geometry.size[0], SHOWN_PIXELS)
-        picture = _png(images[0].resize(size[::-1], image_processor.resample))
+    pixels = min(SHOWN_PIXELS, ALL_SHOWN_PIXELS // max(len(images), 1))
+    shown = zip(images, shown_sizes(config, inputs, geometry.size, pixels), strict=True)
+    pictures = tuple(_png(image.resize(size[::-1], image_processor.resample)) for image, size in shown)
     return PreparedPrompt(
         inputs={key: value.to(loaded.device) for key, value in inputs.items()},
         length=length,
         geometry=geometry,
         pieces=_pieces(loaded.tokenizer, inputs["input_ids"][0].tolist(), geometry),
-        image_png=picture,
+        pictures=pictures,
         prompt=prompt,
     )
 
@@ -67,18 +80,40 @@ def check_length(loaded: LoadedModel, length: int, max_new_tokens: int) -> None:
         raise PromptError(
             f"{length} prompt tokens and {max_new_tokens} new ones make {length + max_new_tokens}, "
             f"more than the {loaded.max_length} that {loaded.name} can hold",
-            "use a smaller image, a shorter prompt, or fewer new tokens",
+            "use fewer or smaller images, a shorter prompt, or fewer new tokens",
         )
 
 
+def _too_long(
+    loaded: LoadedModel, images: list[Image.Image], prompt: str, inputs: dict, limits: PromptLimits
+) -> PromptError:
+    """Says how many tokens there are, and the `max_pixels` that would do."""
+
+    def visual(encoded: dict) -> int:
+        return int((encoded["input_ids"] == loaded.model.config.image_token_id).sum())
+
+    def tokens_at(max_pixels: int) -> int:
+        return visual(_encode(loaded, [bounded(image, max_pixels) for image in images], prompt))
+
+    length, tokens = inputs["input_ids"].shape[1], visual(inputs)
+    room, fit = limits.max_tokens - (length - tokens), None
+    if images and 0 < room < tokens:
+        pixels = max(math.prod(bounded(image, limits.max_pixels).size) for image in images)
+        fit = pixels_that_fit(tokens_at, pixels, tokens, room)
+    what = "the picture makes" if len(images) == 1 else f"{len(images)} pictures make"
+    return PromptError(
+        f"{what} {tokens:,} tokens of a prompt of {length:,}, the limit is {limits.max_tokens:,}",
+        "use fewer pictures or a shorter prompt" if fit is None else f"set max_pixels to {fit:,} or less",
+    )
+
+
 def _check_prompt(loaded: LoadedModel, images: list[Image.Image], prompt: str) -> None:
+    if len(images) > MAX_IMAGES:
+        raise ImageError(f"{len(images)} images are too many, a trace holds {MAX_IMAGES}", "send fewer")
     if not images and not prompt.strip():
         raise PromptError("the prompt is empty", "write a question, or add an image")
-    config, processor = loaded.model.config, loaded.processor
-    names = ("image_token_id", "video_token_id", "vision_start_token_id", "vision_end_token_id")
-    ids = sorted({getattr(config, name, None) for name in names} - {None})
-    reserved = {*loaded.tokenizer.convert_ids_to_tokens(ids), *processor.all_special_multimodal_tokens}
-    typed = sorted(token for token in reserved if token is not None and token in prompt)
+    reserved = placeholders(loaded.model.config, loaded.processor)
+    typed = sorted(token for token in reserved if token in prompt)
     if typed:
         raise PromptError(
             f"the prompt contains {typed[0]}, which stands for an image",
@@ -102,13 +137,16 @@ def _encode(loaded: LoadedModel, images: list[Image.Image], prompt: str) -> dict
                 return_tensors="pt",
             )
         else:
-            text = f"{processor.image_token}\n" * len(images) + prompt
-            batch = processor(images=images or None, text=text, return_tensors="pt")
+            # PaliGemma's processor sets the text off from the images, and ends it, by itself.
+            space = "" if isinstance(processor, PaliGemmaProcessor) else "\n"
+            text = f"{processor.image_token}{space}" * len(images) + prompt
+            batch = processor(images=[images] if images else None, text=text, return_tensors="pt")
     except ValueError as error:  # the processors have no type of their own for what they refuse
         if images:
             raise ImageError(f"{loaded.name} cannot take this image: {error}", "use another image") from error
         raise PromptError(f"{loaded.name} cannot take this prompt: {error}", "add an image") from error
     inputs = dict(batch)
+    inputs.pop("labels", None)  # PaliGemma's processor always prepares for training, too
     if not inputs.pop("attention_mask").all():
         raise PromptError(f"the tokenizer of {loaded.name} pads its prompts, which is not supported", "")
     return inputs

@@ -87,28 +87,6 @@ def test_a_missing_template_is_noted(broken):
     assert len(model.notes) == 1 and "no chat template" in model.notes[0]
 
 
-@FAMILY
-def test_the_layout_of_older_checkpoints_loads(family, broken, load):
-    """preprocessor_config.json, chat_template.json, and no processor_config.json; "Fast" image processors."""
-    folder = broken(family)
-    processor = json.loads((folder / "processor_config.json").read_text())
-    images = processor.pop("image_processor")
-    images["image_processor_type"] += "Fast"
-    template = {"chat_template": (folder / "chat_template.jinja").read_text()}
-    (folder / "chat_template.json").write_text(json.dumps(template))
-    (folder / "chat_template.jinja").unlink()
-    if family == "llava_next":  # its options live here, on the hub too
-        (folder / "processor_config.json").write_text(json.dumps(processor))
-    else:
-        (folder / "processor_config.json").unlink()
-        images["processor_class"] = processor["processor_class"]
-    (folder / "preprocessor_config.json").write_text(json.dumps(images))
-    expected, found = load(family).processor, load_model(folder).processor
-    assert type(found).__name__ == type(expected).__name__
-    assert found.chat_template == expected.chat_template
-    assert found.image_processor.to_dict() == expected.image_processor.to_dict()
-
-
 def test_the_processor_class_may_go_unnamed(broken, load):
     folder = broken("qwen3_vl")
     edit(folder / "processor_config.json", processor_class=None)

@@ -14,6 +14,7 @@ import pytest
 import torch
 from huggingface_hub import constants
 from safetensors.torch import load_file, save_file
+from transformers import CONFIG_MAPPING
 
 from rcr_core.models.failures import explained
 from tests.core.checkpoints import edit, refusal
@@ -132,6 +133,24 @@ def test_a_config_with_a_value_of_the_wrong_kind(broken):
     refusal(folder, "configuration", "num_attention_heads")
 
 
+@pytest.mark.parametrize(
+    "model_type, words",
+    [
+        ("chameleon", "does not read the image as tokens of a prompt"),
+        ("gemma4", "heads differ from layer to layer"),
+        ("mistral_large4", "none of them keeps plain keys and values"),
+        ("glm5_next", "none of them keeps plain keys and values"),
+        ("unlimited_ocr", "none of them keeps plain keys and values"),
+    ],
+)
+def test_attention_layers_that_no_policy_can_manage(model_type, words, tmp_path):
+    """Told by the configuration alone: there is neither a processor nor a weight in the folder."""
+    if model_type not in CONFIG_MAPPING:
+        pytest.skip("this transformers does not know it")
+    CONFIG_MAPPING[model_type]().save_pretrained(tmp_path)
+    refusal(tmp_path, "attention layers that are not supported", words)
+
+
 # Processor
 
 
@@ -146,13 +165,6 @@ def test_a_processor_of_another_kind(broken):
     folder = broken()
     edit(folder / "processor_config.json", processor_class="Wav2Vec2Processor")
     refusal(folder, "Wav2Vec2Processor", "not supported")
-
-
-@pytest.mark.skipif(find_spec("num2words") is not None, reason="the package is there")
-def test_a_processor_that_needs_a_missing_package(broken):
-    folder = broken()
-    edit(folder / "processor_config.json", processor_class="SmolVLMProcessor")
-    refusal(folder, "needs a package that is missing", "num2words")
 
 
 def test_a_missing_tokenizer(broken):
@@ -193,6 +205,13 @@ def test_a_missing_shard(broken_shards):
     shard = first_shard(broken_shards)
     shard.unlink()
     refusal(broken_shards, "lacks the weight file", shard.name)
+
+
+@pytest.mark.skipif(find_spec("timm") is not None, reason="the package is there")
+def test_a_model_that_needs_a_missing_package(broken):
+    folder = broken("llava")
+    edit(folder / "config.json", vision_config={"model_type": "timm_wrapper", "architecture": "resnet18"})
+    refusal(folder, "a package is missing", "timm")
 
 
 def test_no_weights(broken):

@@ -141,7 +141,7 @@ def test_images_side_by_side_are_pieces_of_their_own(load):
 def test_the_shown_image_has_the_pixels_that_the_model_saw(family, load):
     model = load(family)
     prepared = prepare(model, [picture(500, 300)], PROMPT)
-    shown = np.asarray(Image.open(io.BytesIO(prepared.image_png))).astype(float) / 255
+    shown = np.asarray(Image.open(io.BytesIO(prepared.pictures[0]))).astype(float) / 255
     rows, columns = (int(side) for side in prepared.inputs["image_grid_thw"][0, 1:])
     assert shown.shape == (rows * PATCH, columns * PATCH, 3)
     # Patches come in blocks of 2 x 2: [row / 2, column / 2, 2, 2, channel, frame, y, x].
@@ -158,13 +158,27 @@ def test_llava_next_shows_the_picture_fitted_into_its_canvas(load):
     model = load("llava_next")
     prepared = prepare(model, [picture(500, 300)], PROMPT)
     canvas = select_best_resolution((300, 500), model.model.config.image_grid_pinpoints)
-    width, height = Image.open(io.BytesIO(prepared.image_png)).size
+    width, height = Image.open(io.BytesIO(prepared.pictures[0])).size
     assert width == canvas[1] and height == -(-300 * width // 500) <= canvas[0]
+
+
+def test_every_picture_of_a_prompt_is_shown(load):
+    """Three sizes, each a whole number of tokens of 2 x 2 patches; all pictures share one cap."""
+    model = load("qwen2_vl")
+    images = [picture(500, 300), picture(160, 320), picture(96, 96)]
+    prepared = prepare(model, images, PROMPT)
+    sizes = [Image.open(io.BytesIO(png)).size[::-1] for png in prepared.pictures]
+    assert sizes == [
+        (rows * PATCH, columns * PATCH) for _, rows, columns in prepared.inputs["image_grid_thw"]
+    ]
+    assert len(set(sizes)) == 3
+    with pytest.raises(ImageError, match="257 images are too many, a trace holds 256"):
+        prepare(model, [picture()] * 257, PROMPT)
 
 
 def test_a_prompt_without_an_image_shows_none(load):
     prepared = prepare(load("qwen2_vl"), [], PROMPT)
-    assert prepared.image_png == b"" and prepared.geometry.size == () and prepared.prompt == PROMPT
+    assert prepared.pictures == () and prepared.geometry.size == () and prepared.prompt == PROMPT
 
 
 @FAMILY

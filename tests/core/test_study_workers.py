@@ -13,6 +13,7 @@ from rcr_core.bundled.captioner import MODEL_FOLDER
 from rcr_core.captioning import Captioner
 from rcr_core.errors import LoadError, StudyError
 from rcr_core.findings import ResultsFile
+from rcr_core.models import Placement
 from rcr_core.settings import Settings
 from rcr_core.study.runner import Study
 from rcr_core.study.task import Part, plan
@@ -20,10 +21,10 @@ from rcr_core.study.variants import of_policies
 from rcr_core.study.workers import ModelChoice, ProcessWorkers, RayWorkers
 from tests.core.study_samples import caption_samples, run_study, without_time
 
-CHOICE = ModelChoice(str(MODEL_FOLDER), "cpu", threads=1)
+CHOICE = ModelChoice(str(MODEL_FOLDER), Placement("cpu"), threads=1)
 # Ray starts half a dozen processes of its own, which a crowded machine may not bear; the summary tells.
 RAY = pytest.mark.flaky(reruns=1)
-MISSING = ModelChoice("no/such/model", "cpu", threads=1)
+MISSING = ModelChoice("no/such/model", Placement("cpu"), threads=1)
 
 
 @pytest.fixture(scope="module")

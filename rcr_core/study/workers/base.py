@@ -6,6 +6,7 @@ from abc import ABC, abstractmethod
 from dataclasses import dataclass
 
 from rcr_core.findings import Row
+from rcr_core.models import Placement
 from rcr_core.study.decoding import Failure
 from rcr_core.study.task import Identity, Task
 
@@ -15,8 +16,7 @@ class ModelChoice:
     """Which model a worker loads, as `load_model` takes it; `threads` of torch, 0 for its own choice."""
 
     model: str
-    device: str = "auto"
-    dtype: str = "auto"
+    placement: Placement = Placement()
     threads: int = 0
 
 

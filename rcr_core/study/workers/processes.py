@@ -52,7 +52,10 @@ class ProcessWorkers(Crew):
 
     def _start(self, at: int) -> _Handle:
         ours, theirs = _SPAWN.Pipe()
-        choice = replace(self._choice, device=_device(self._choice.device, at))
+        placement = self._choice.placement
+        if placement.device_map == "none":
+            placement = replace(placement, device=_device(placement.device, at))
+        choice = replace(self._choice, placement=placement)
         process = _SPAWN.Process(target=_serve, args=(choice, theirs), name="rcr study", daemon=True)
         process.start()
         theirs.close()  # so that the pipe ends when the process does
@@ -88,7 +91,7 @@ def _serve(choice: ModelChoice, pipe: Connection) -> None:
     if choice.threads:
         torch.set_num_threads(choice.threads)
     try:
-        decoder = Decoder(Captioner(load_model(choice.model, choice.device, choice.dtype)))
+        decoder = Decoder(Captioner(load_model(choice.model, **vars(choice.placement))))
     except ScopeError as error:
         pipe.send(error)
         return

@@ -92,7 +92,7 @@ class Actor:
     def __init__(self, choice: ModelChoice):
         self._error: ScopeError | None = None
         try:
-            self._decoder = Decoder(Captioner(load_model(choice.model, choice.device, choice.dtype)))
+            self._decoder = Decoder(Captioner(load_model(choice.model, **vars(choice.placement))))
         except ScopeError as error:
             self._error = error
 
