@@ -14,13 +14,13 @@ from dataclasses import dataclass, field
 from importlib.metadata import version
 
 from rcr_core.edits import Edit, Gate
-from rcr_core.engine import Engine, Recorder, TextStream, TokenNames, head_maps_fit
+from rcr_core.engine import Engine, Recorder, TextStream, TokenNames, head_maps_fit, most_cells
 from rcr_core.errors import EditError, SettingsError
 from rcr_core.models import LoadedModel, PreparedPrompt, check_length
 from rcr_core.out_of_memory import memory_guard
 from rcr_core.policies import POLICIES, make_policy, unknown_policy
 from rcr_core.settings import Settings
-from rcr_core.trace import StepRecord, Trace, TraceBuilder, TraceMeta
+from rcr_core.trace import StepRecord, Trace, TraceBuilder, TraceMeta, VisualGeometry, with_cells
 
 MAX_NEW_TOKENS = 4096
 
@@ -77,7 +77,10 @@ class CaptionRun:
         check_length(captioner.loaded, prompt.length, request.max_new_tokens)
         self._check_edits()
         self._policy = make_policy(request.policy, request.settings, Gate(request.edits), observe=True)
-        self._builder = TraceBuilder(self._meta(), prompt.geometry, prompt.image_png)
+        shape, diagnostics = captioner.engine.shape, request.settings.diagnostics
+        limit = most_cells(shape, request.max_new_tokens, diagnostics)
+        self._geometry = with_cells(prompt.geometry, limit)
+        self._builder = TraceBuilder(self._meta(), self._geometry, prompt.pictures)
         self._stop = threading.Event()
         self._reason = ""
 
@@ -138,14 +141,14 @@ class CaptionRun:
             engine.step(session, token)
 
     def _recorder(self) -> Recorder:
-        engine, geometry = self.captioner.engine, self.prompt.geometry
+        engine, geometry = self.captioner.engine, self._geometry
         return Recorder(
             geometry,
             self.prompt.length,
             engine.shape,
             self.request.settings.select,
             engine.device,
-            heads=head_maps_fit(engine.shape, len(geometry.position), self.request.max_new_tokens),
+            heads=head_maps_fit(engine.shape, geometry.cells, self.request.max_new_tokens),
             name_of=TokenNames(self.captioner.loaded.tokenizer).of,
         )
 
@@ -194,17 +197,40 @@ class CaptionRun:
             dtype=loaded.dtype_name,
             device=loaded.device.type,
             scene=self.request.scene,
-            notes=(*loaded.notes, *_passed_through(managed)),
+            notes=(
+                *loaded.notes,
+                *_passed_through(managed),
+                *_OFFLOADED.get(settings.offload, ()),
+                *_pooled(self._geometry),
+            ),
             versions=_versions(),
         )
+
+
+_OFFLOADED = {
+    "masked": (
+        "the prefix is in host memory and is read in every layer: that saves device memory, not reads",
+    ),
+    "conditional": ("the prefix is in host memory; a layer waits for the host to know whether to read it",),
+}
 
 
 def _passed_through(managed: tuple[bool, ...]) -> tuple[str, ...]:
     count = len(managed) - sum(managed)
     if not count:
         return ()
-    which = "every layer" if count == len(managed) else f"{count} of {len(managed)} layers"
-    return (f"{which} attends within a sliding window and is passed through: no policy selects there",)
+    which = "every layer is" if count == len(managed) else f"{count} of {len(managed)} layers are"
+    return (f"{which} passed through: no policy selects without full attention (in a sliding window, say)",)
+
+
+def _pooled(geometry: VisualGeometry) -> tuple[str, ...]:
+    if geometry.cell is None:
+        return ()
+    patches, cells = len(geometry.position), geometry.cells
+    return (
+        f"the run may become so long that the maps of single layers are recorded in {cells:,} areas, means "
+        f"over some of the {patches:,} visual tokens; the mean over layers and what is kept are by token",
+    )
 
 
 def _versions() -> dict[str, str]:

@@ -7,21 +7,33 @@ from collections.abc import Callable
 from typing import Any
 
 from rcr_core.errors import ScopeError
+from rcr_core.trace import VisualGeometry
 from viz.patch_grid import as_data_address, patch_grid
 
 
-def preview(prepare: Callable[[str | None, str], Any], path: str | None, prompt: str) -> str:
-    """The processed picture under its patch grid, and what it comes to in tokens, as HTML.
+def preview(
+    prepare: Callable[..., Any], path: str | None, more: Any, prompt: str, max_pixels: float | None = None
+) -> str:
+    """The processed pictures under their patch grids, and what they come to in tokens, as HTML.
 
-    prepare: what gives the prepared prompt of a picture's file and a prompt; None without a picture.
+    prepare: gives the prepared prompt of a picture's file, those after it, a prompt and a limit of pixels;
+    None without any picture.
     """
     try:
-        prepared = prepare(path, prompt)
+        prepared = prepare(path, more, prompt, max_pixels)
     except ScopeError as error:
         return f"<p class='rail-error' role='alert'>{html.escape(str(error))}</p>"
     if prepared is None:
         return "<p>Choose a picture first.</p>"
     geometry = prepared.geometry
-    grid = as_data_address(patch_grid(prepared.image_png, geometry.box, geometry.level))
+    grids = "".join(_grid(picture, geometry, index) for index, picture in enumerate(prepared.pictures))
     tokens = f"{len(geometry.position)} visual tokens in a prompt of {prepared.length}"
-    return f"<img src='{grid}' alt='the picture with its patch grid'><p>{tokens}</p>"
+    return f"{grids}<p>{tokens}</p>"
+
+
+def _grid(picture: bytes, geometry: VisualGeometry, index: int) -> str:
+    """One picture of a prompt, and with several how many tokens it has."""
+    own = geometry.image == index
+    drawn = as_data_address(patch_grid(picture, geometry.box[own], geometry.level[own]))
+    count = f"<p>picture {index + 1}: {own.sum()} visual tokens</p>" if len(geometry.size) > 1 else ""
+    return f"<img src='{drawn}' alt='picture {index + 1} with its patch grid'>{count}"

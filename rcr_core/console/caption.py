@@ -16,7 +16,8 @@ from rcr_core.captioning import Captioner, CaptionRequest, CaptionRun
 from rcr_core.console import arguments
 from rcr_core.console.run_table import aligned, run_table
 from rcr_core.errors import TraceError
-from rcr_core.models import load_model, open_image, prepare
+from rcr_core.models import PromptLimits, load_model, open_image, prepare
+from rcr_core.models.asking import placement_of
 from rcr_core.outcome import run_numbers
 from rcr_core.runs.truth import scene_facts
 from rcr_core.trace import Trace, save_trace
@@ -27,10 +28,15 @@ PROMPT = "Describe this image in detail."
 def add_parser(commands) -> None:
     parser = commands.add_parser(
         "caption",
-        help="stream the caption of an image and write its trace",
-        usage="python -m rcr_core caption IMAGE [--policy NAME] [options]",
+        help="stream the caption of an image, or of several, and write its trace",
+        usage="python -m rcr_core caption IMAGE [IMAGE ...] [--policy NAME] [options]",
     )
-    parser.add_argument("image", metavar="IMAGE", help="PNG, JPEG, WebP, GIF or BMP")
+    parser.add_argument(
+        "images",
+        nargs="+",
+        metavar="IMAGE",
+        help="PNG, JPEG, WebP, GIF or BMP; several stand in one prompt in this order, so do a video's frames",
+    )
     parser.add_argument(
         "--prompt",
         metavar="TEXT",
@@ -46,6 +52,12 @@ def add_parser(commands) -> None:
         default=1.0,
         metavar="X",
         help="make tokens that were seen less likely (default: 1, none; a checkpoint's own is only reported)",
+    )
+    parser.add_argument(
+        "--max-pixels",
+        type=int,
+        metavar="N",
+        help="scale images of more pixels down first (default: as the model's processor does)",
     )
     parser.add_argument("--out", metavar="FILE", help="where the trace goes (default: runs/IMAGE.POLICY.rcr)")
     parser.add_argument(
@@ -72,12 +84,13 @@ def run(options: argparse.Namespace) -> None:
         max_new_tokens=options.max_new_tokens,
         repetition_penalty=options.repetition_penalty,
     )
-    image = open_image(options.image)
-    scene = scene_in(image)
+    limits = PromptLimits(options.max_pixels)
+    images = [open_image(path) for path in options.images]
+    scene = scene_in(images[0]) if len(images) == 1 else None
     request = replace(request, scene=scene_facts(scene) if scene else None)
     out = _out_path(options)
-    loaded = load_model(options.model, device=options.device, dtype=options.dtype)
-    prompt = prepare(loaded, [image], _prompt(options), options.max_new_tokens)
+    loaded = load_model(options.model, **vars(placement_of(options)))
+    prompt = prepare(loaded, images, _prompt(options), options.max_new_tokens, limits)
     caption = Captioner(loaded).run(prompt, request)
     _stream(caption, quiet=options.json)
     trace = caption.trace()
@@ -146,7 +159,7 @@ def _stream(run: CaptionRun, quiet: bool) -> None:
 
 def _out_path(options: argparse.Namespace) -> Path:
     """Where the trace goes; raises `TraceError` where nothing can be written there."""
-    out = Path(options.out or Path("runs") / f"{Path(options.image).stem}.{options.policy}.rcr")
+    out = Path(options.out or Path("runs") / f"{Path(options.images[0]).stem}.{options.policy}.rcr")
     if not options.out and not out.parent.exists() and os.access(".", os.W_OK):
         return out  # the folder is made when there is something to put into it
     if out.is_dir():

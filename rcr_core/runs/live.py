@@ -160,7 +160,8 @@ class LiveRun:
 
     def push(self, record: StepRecord) -> None:
         """Note a step that the source has recorded."""
-        size = sum(value.nbytes for value in _arrays(record))
+        size = sum(value.nbytes for value in _arrays(record)) - record.selected.nbytes
+        size += record.selected[record.fire > 0].nbytes // 2  # as the trace has it: once, in 16 bits
         with self._condition:
             self._text += record.text or ""
             self.newest = time.time()

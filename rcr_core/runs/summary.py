@@ -15,6 +15,8 @@ _NUMBERS = {  # in a summary -> in the numbers of a run
     "tau_end": "tau_end",
     "reads": "reads",
     "full_scan_reads": "full_scan_reads",
+    "reads_asked": "reads_asked",
+    "reads_fetched": "reads_fetched",
     "prefix": "prefix_entries",
     "kept": "kept_entries",
 }

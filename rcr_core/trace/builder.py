@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Collection
 from dataclasses import replace
+from hashlib import blake2b
 from threading import Lock
 from typing import Any
 
@@ -12,6 +13,7 @@ import numpy as np
 from rcr_core.errors import TraceError
 from rcr_core.trace import checks
 from rcr_core.trace.geometry import VisualGeometry
+from rcr_core.trace.images import join_images
 from rcr_core.trace.meta import TraceMeta
 from rcr_core.trace.records import StepRecord, Trace, check_values
 from rcr_core.trace.schema import ARRAYS, DTYPES, MAX_TOP, PAIRS, ArraySpec, known_sizes
@@ -22,6 +24,7 @@ _STEP_ARRAYS = {
 }
 _SCALARS = {"logprob", "map_mean_scale"}
 _FIRST_ROWS = 16
+MAX_SELECTED_BYTES = 192 << 20  # so that with all else a trace stays within what a reader takes
 
 
 class _Rows:
@@ -49,19 +52,19 @@ class _Rows:
 class TraceBuilder:
     """Collects the step records of one run. One thread may append while others take snapshots.
 
-    meta       what is known before decoding; its texts of tokens, stop reason and timings are replaced
-    image_png  the processed input as a PNG file, or empty
+    meta      what is known before decoding; its texts of tokens, stop reason and timings are replaced
+    pictures  each processed image as a PNG file, or none
 
     Each distinct selection [H, S] is stored once, in the order of its first use. Raises `TraceError`.
     """
 
-    def __init__(self, meta: TraceMeta, geometry: VisualGeometry, image_png: bytes = b""):
+    def __init__(self, meta: TraceMeta, geometry: VisualGeometry, pictures: tuple[bytes, ...] = ()):
         if geometry.size != meta.image_size:
             raise TraceError(f"the geometry is of images {geometry.size}, the metadata of {meta.image_size}")
         self._meta = replace(meta, token_text=(), top_text=(), timings={"prefill": 0.0, "steps": []})
         self._geometry = geometry
-        self._image = np.frombuffer(image_png, np.uint8)
-        self._sizes = {**known_sizes(meta), "P": len(geometry.position)}
+        self._image, self._image_end = join_images(pictures)
+        self._sizes = {**known_sizes(meta), "P": len(geometry.position), "Z": geometry.cells}
         self._lock = Lock()
         self._text: list[str | None] = []
         self._top_text: list[tuple[str, ...]] = []
@@ -81,6 +84,7 @@ class TraceBuilder:
             if record.step != at:
                 raise TraceError(f"expected the record of step {at}, got that of step {record.step}")
             try:
+                self._check_room()
                 token, text, seconds, rows = self._checked(record)
             except TraceError as error:
                 raise TraceError(f"step {at}: {error.message}", error.hint) from None
@@ -119,7 +123,9 @@ class TraceBuilder:
             patch_image=self._geometry.image,
             patch_frame=self._geometry.frame,
             patch_level=self._geometry.level,
+            patch_cell=self._geometry.cell,
             image=self._image,
+            image_end=self._image_end,
             **arrays,
         )
 
@@ -150,6 +156,15 @@ class TraceBuilder:
         check_values("selected", record.selected[record.whole == 0], self._meta)
         return token, text, seconds, rows
 
+    def _check_room(self) -> None:
+        """Every layer of the next step may have another selection."""
+        of_one = self._selected.view(1).nbytes
+        if (len(self._row_of) + self._sizes["L"]) * of_one > MAX_SELECTED_BYTES:
+            raise TraceError(
+                f"the selections of the run take {MAX_SELECTED_BYTES >> 20} MiB, more than a trace holds",
+                "select fewer entries, or decode fewer tokens; what was recorded stays",
+            )
+
     def _check_present(self, names: Collection[str]) -> None:
         for one, other in PAIRS:
             if (one in names) != (other in names):
@@ -169,7 +184,7 @@ class TraceBuilder:
         chosen = np.full(self._sizes["L"], -1, np.int32)
         for layer in np.flatnonzero(record.whole == 0):
             selection = record.selected[layer]
-            key = selection.tobytes()
+            key = blake2b(selection.tobytes(), digest_size=16).digest()  # the selection itself is larger
             if key not in self._row_of:
                 self._selected.put(len(self._row_of), selection)
                 self._row_of[key] = len(self._row_of)

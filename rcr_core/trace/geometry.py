@@ -8,7 +8,7 @@ import numpy as np
 
 from rcr_core.errors import TraceError
 
-_COLUMNS = {"position": np.int32, "image": np.int32, "frame": np.int32, "level": np.int32, "box": np.float32}
+_COLUMNS = {name: np.int32 for name in ("position", "image", "frame", "level", "cell")} | {"box": np.float32}
 _COVERED = 1e-3  # of a pixel's area; less is the rounding of a box's edge
 
 
@@ -22,6 +22,8 @@ class VisualGeometry:
     level     i32 [P]     0 = the whole view, 1 = a tile
     box       f32 [P, 4]  x0, y0, x1, y1 on the original image in [0, 1]; a NaN row has no area there
     size      (height, width) of each original image
+    cell      i32 [P]     which pixel of a single layer's maps it shares with its neighbours, 0 to Z - 1; None
+                          where each has its own (see `rcr_core.trace.cells`)
 
     Raises `TraceError` naming the field.
     """
@@ -32,6 +34,7 @@ class VisualGeometry:
     level: np.ndarray
     box: np.ndarray
     size: tuple[tuple[int, int], ...]
+    cell: np.ndarray | None = None
 
     def __post_init__(self):
         object.__setattr__(self, "size", tuple((int(height), int(width)) for height, width in self.size))
@@ -45,12 +48,23 @@ class VisualGeometry:
         if not np.isin(self.level, (0, 1)).all():
             raise TraceError("level must be 0 (whole view) or 1 (tile)")
         self._check_boxes()
+        if self.cell is not None:
+            used = np.unique(self.cell)
+            if used.size and (used[0] != 0 or used[-1] != len(used) - 1):
+                raise TraceError("cell must number cells from 0 on, without gaps")
+
+    @property
+    def cells(self) -> int:
+        """Z, the pixels of a single layer's maps."""
+        return len(self.position) if self.cell is None else int(self.cell.max(initial=-1)) + 1
 
     def _check_shapes(self) -> None:
         if any(height < 1 or width < 1 for height, width in self.size):
             raise TraceError("size must hold (height, width) pairs of 1 or more")
         for name, dtype in _COLUMNS.items():
             value = getattr(self, name)
+            if name == "cell" and value is None:
+                continue
             shape = (len(self.position), 4) if name == "box" else (len(self.position),)
             if not isinstance(value, np.ndarray) or value.dtype != dtype or value.shape != shape:
                 raise TraceError(f"{name} must be {np.dtype(dtype).name} of shape {shape}")

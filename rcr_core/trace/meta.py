@@ -10,7 +10,7 @@ from typing import Any
 from rcr_core.errors import TraceError
 from rcr_core.trace import checks
 
-SCHEMA = "1.1"
+SCHEMA = "1.2"
 _SINCE = {"scene": (1, 1), "top_text": (1, 1)}  # fields that files of earlier versions lack
 STOP_REASONS = ("stop token", "length", "stopped", "error", "")  # "" while the run goes on
 _MAX_LENGTH = (1 << 31) - 1  # positions are i32

@@ -12,10 +12,10 @@ import numpy as np
 
 from rcr_core.errors import TraceError
 from rcr_core.trace.geometry import VisualGeometry
+from rcr_core.trace.images import check_images, split_images
 from rcr_core.trace.meta import TraceMeta
 from rcr_core.trace.schema import DTYPES, check_layout
 
-_PNG = b"\x89PNG\r\n\x1a\n"
 _DTYPE_NAMES = {dtype: name for name, dtype in DTYPES.items()}
 
 
@@ -44,21 +44,23 @@ class StepRecord:
     mass: np.ndarray  # f32 [L, 4]
     map_mean: np.ndarray  # u8 [P]
     map_mean_scale: float
-    map_layer: np.ndarray  # u8 [L, P]
+    map_layer: np.ndarray  # u8 [L, Z]
     map_layer_scale: np.ndarray  # f32 [L]
-    missed_layer: np.ndarray  # u8 [L, P]
+    missed_layer: np.ndarray  # u8 [L, Z]
     missed_layer_scale: np.ndarray  # f32 [L]
     seconds: float
     missed: np.ndarray | None = None  # f32 [L]: the detector's estimate of what is missed after the decision
     drift_exact: np.ndarray | None = None  # f32 [L]
     recall: np.ndarray | None = None  # f32 [L]
-    map_full: np.ndarray | None = None  # u8 [L, P]
+    map_full: np.ndarray | None = None  # u8 [L, Z]
     map_full_scale: np.ndarray | None = None  # f32 [L]
     top_position: np.ndarray | None = (
         None  # i32 [L, H * G], argmax over the prefix of the full-cache attention
     )
-    map_head: np.ndarray | None = None  # u8 [L, H, P], mean over the query heads of each KV head
+    map_head: np.ndarray | None = None  # u8 [L, H, Z], mean over the query heads of each KV head
     map_head_scale: np.ndarray | None = None  # f32 [L, H]
+    asked: np.ndarray | None = None  # i32 [L]: vectors asked of an offloaded prefix, all KV heads together
+    fetched: np.ndarray | None = None  # i32 [L]: those of them that were read from host memory
     top_text: tuple[str, ...] = ()  # K names, as `top_ids`
 
 
@@ -67,8 +69,9 @@ class Trace:
     """A run of N generated tokens (0 or more), finished or not: metadata and arrays, checked on construction.
 
     `selected` holds each distinct selection once; `selected_row` says which one a layer-step used, -1 where
-    the layer kept its whole prefix. `image` is the PNG of the processed input, and may be empty. Raises
-    `TraceError` naming the array; none may hold NaN or infinity, but for NaN rows of `patch_box` (no area).
+    the layer kept its whole prefix. `image` is the PNG of the processed input, and may be empty; of several
+    images it holds one PNG after another, and `image_end` where each of them ends. Raises `TraceError` naming
+    the array; none may hold NaN or infinity, but for NaN rows of `patch_box` (no area).
     """
 
     meta: TraceMeta
@@ -84,9 +87,9 @@ class Trace:
     mass: np.ndarray  # f32 [N, L, 4]
     map_mean: np.ndarray  # u8 [N, P]
     map_mean_scale: np.ndarray  # f32 [N]
-    map_layer: np.ndarray  # u8 [N, L, P]
+    map_layer: np.ndarray  # u8 [N, L, Z]
     map_layer_scale: np.ndarray  # f32 [N, L]
-    missed_layer: np.ndarray  # u8 [N, L, P]
+    missed_layer: np.ndarray  # u8 [N, L, Z]
     missed_layer_scale: np.ndarray  # f32 [N, L]
     patch_box: np.ndarray  # f32 [P, 4]
     patch_position: np.ndarray  # i32 [P]
@@ -94,14 +97,18 @@ class Trace:
     patch_frame: np.ndarray  # i32 [P]
     patch_level: np.ndarray  # i32 [P]
     image: np.ndarray  # u8 [n]
+    image_end: np.ndarray | None = None  # i32 [I]
+    patch_cell: np.ndarray | None = None  # i32 [P]; None where each has its own pixel in the maps of layers
     missed: np.ndarray | None = None  # f32 [N, L]
     drift_exact: np.ndarray | None = None  # f32 [N, L]
     recall: np.ndarray | None = None  # f32 [N, L]
-    map_full: np.ndarray | None = None  # u8 [N, L, P]
+    map_full: np.ndarray | None = None  # u8 [N, L, Z]
     map_full_scale: np.ndarray | None = None  # f32 [N, L]
     top_position: np.ndarray | None = None  # i32 [N, L, H * G]
-    map_head: np.ndarray | None = None  # u8 [N, L, H, P]
+    map_head: np.ndarray | None = None  # u8 [N, L, H, Z]
     map_head_scale: np.ndarray | None = None  # f32 [N, L, H]
+    asked: np.ndarray | None = None  # i32 [N, L]
+    fetched: np.ndarray | None = None  # i32 [N, L]
 
     def __post_init__(self):
         arrays = self.arrays()
@@ -112,8 +119,9 @@ class Trace:
             raise TraceError(f"top_text must name {self.top_ids.shape[1]} tokens a step, as top_ids does")
         if self.selected_row.size and self.selected_row.max() >= len(self.selected):
             raise TraceError(f"selected_row names a row beyond the {len(self.selected)} of selected")
-        if self.image.size and self.image[: len(_PNG)].tobytes() != _PNG:
-            raise TraceError("image must be a PNG file")
+        check_images(self.image, self.image_end)
+        if self.geometry.cells != self.map_layer.shape[-1]:
+            raise TraceError(f"patch_cell names {self.geometry.cells} cells, map_layer has another number")
         if (self.geometry.position >= self.meta.prompt_length).any():
             raise TraceError(f"patch_position must be below prompt_length ({self.meta.prompt_length})")
 
@@ -132,7 +140,17 @@ class Trace:
             level=self.patch_level,
             box=self.patch_box,
             size=self.meta.image_size,
+            cell=self.patch_cell,
         )
+
+    def by_patch(self, maps: np.ndarray) -> np.ndarray:
+        """Maps of single layers [..., Z] as maps of visual tokens [..., P], which share a pixel in a cell."""
+        return maps if self.patch_cell is None else maps[..., self.patch_cell]
+
+    @property
+    def pictures(self) -> tuple[np.ndarray, ...]:
+        """The PNG file of each image, u8; of the first one alone where no more were recorded, or none."""
+        return split_images(self.image, self.image_end)
 
     @property
     def steps(self) -> int:
@@ -160,6 +178,10 @@ class Trace:
     def mean_drift(self) -> float:
         """The detector's mean estimate over the same layer-steps; 0 where there is none."""
         return _mean(self.drift[self.decided])
+
+    def reads(self, counted: np.ndarray) -> float:
+        """Mean of `asked` or `fetched` over the layer-steps that evict something: vectors per KV head."""
+        return _mean(counted[self.decided]) / self.meta.kv_heads
 
     @property
     def tau_end(self) -> float:
@@ -203,7 +225,7 @@ def _value_range(name: str, meta: TraceMeta) -> tuple[int | None, int | None]:
         return 0, max(meta.prefix_length - 1, 0)  # 0 where there is no prefix to have a maximum
     if name == "selected_row":
         return -1, None
-    if name in ("tokens", "top_ids") or name.endswith("_scale"):
+    if name in ("tokens", "top_ids", "asked", "fetched") or name.endswith("_scale"):
         return 0, None
     return None, None
 

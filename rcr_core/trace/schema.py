@@ -1,8 +1,8 @@
 """The arrays of a trace: name, type and shape of each. The file reader and `Trace` both check against it.
 
 Letters are those of the package's legend, and besides: U distinct selections, K likeliest next tokens (at
-most 5), Q query heads (H * G), n bytes. N, L, H, S and Q come from the metadata, the others from the first
-array that has them.
+most 5), Q query heads (H * G), I images, Z cells of a map, n bytes. N, L, H, S, Q and I come from the
+metadata, the others from the first array that has them; without `patch_cell` Z is P.
 """
 
 from __future__ import annotations
@@ -46,7 +46,9 @@ ARRAYS = {
     "patch_image": _array("I32", "P"),
     "patch_frame": _array("I32", "P"),
     "patch_level": _array("I32", "P"),
+    "patch_cell": _array("I32", "P", optional=True),
     "image": _array("U8", "n"),
+    "image_end": _array("I32", "I", optional=True),
     "tokens": _array("I32", "N"),
     "logprob": _array("F32", "N"),
     "top_ids": _array("I32", "N K"),
@@ -59,20 +61,26 @@ ARRAYS = {
     "mass": _array("F32", "N L 4"),
     "map_mean": _array("U8", "N P"),
     "map_mean_scale": _array("F32", "N"),
-    "map_layer": _array("U8", "N L P"),
+    "map_layer": _array("U8", "N L Z"),
     "map_layer_scale": _array("F32", "N L"),
-    "missed_layer": _array("U8", "N L P"),
+    "missed_layer": _array("U8", "N L Z"),
     "missed_layer_scale": _array("F32", "N L"),
     "missed": _array("F32", "N L", optional=True),
     "drift_exact": _array("F32", "N L", optional=True),
     "recall": _array("F32", "N L", optional=True),
-    "map_full": _array("U8", "N L P", optional=True),
+    "map_full": _array("U8", "N L Z", optional=True),
     "map_full_scale": _array("F32", "N L", optional=True),
     "top_position": _array("I32", "N L Q", optional=True),
-    "map_head": _array("U8", "N L H P", optional=True),
+    "map_head": _array("U8", "N L H Z", optional=True),
     "map_head_scale": _array("F32", "N L H", optional=True),
+    "asked": _array("I32", "N L", optional=True),
+    "fetched": _array("I32", "N L", optional=True),
 }
-PAIRS = (("map_full", "map_full_scale"), ("map_head", "map_head_scale"))  # optional, and only together
+PAIRS = (
+    ("map_full", "map_full_scale"),
+    ("map_head", "map_head_scale"),
+    ("asked", "fetched"),
+)  # optional, and only together
 
 
 def known_sizes(meta: TraceMeta) -> dict[str, int]:
@@ -83,6 +91,7 @@ def known_sizes(meta: TraceMeta) -> dict[str, int]:
         "H": meta.kv_heads,
         "S": meta.select,
         "Q": meta.kv_heads * meta.query_groups,
+        "I": len(meta.image_size),
     }
 
 
@@ -110,6 +119,8 @@ def check_layout(meta: TraceMeta, layout: Mapping[str, tuple[str, tuple[int, ...
         if dtype not in spec.dtypes:
             raise TraceError(f"{name} must have dtype {' or '.join(spec.dtypes)}, got {dtype[:60]!r}", _HINT)
         _bind(name, spec, shape, sizes)
+        if name == "patch_level" and "patch_cell" not in layout:
+            sizes["Z"] = sizes["P"]
     if sizes["K"] > MAX_TOP:
         raise TraceError(f"top_ids must have at most {MAX_TOP} entries a step, got {sizes['K']}", _HINT)
     if sizes["U"] > sizes["N"] * sizes["L"]:

@@ -36,7 +36,16 @@ STEP_ARRAYS = (
     "map_full_scale",
     "map_head_scale",
 )
-PROMPT_ARRAYS = ("patch_box", "patch_position", "patch_image", "patch_frame", "patch_level", "image")
+PROMPT_ARRAYS = (
+    "patch_box",
+    "patch_position",
+    "patch_image",
+    "patch_frame",
+    "patch_level",
+    "patch_cell",
+    "image",
+    "image_end",
+)
 _GROWING = {"token_text", "top_text", "timings"}  # of the metadata; they come step by step
 
 
@@ -113,5 +122,5 @@ def _arrays(trace: Trace, since: int, selected_from: int) -> dict[str, np.ndarra
     chosen = {name: arrays[name][since:] for name in STEP_ARRAYS if name in arrays}
     chosen["selected"] = trace.selected[selected_from:]
     if since == 0:
-        chosen |= {name: arrays[name] for name in PROMPT_ARRAYS}
+        chosen |= {name: arrays[name] for name in PROMPT_ARRAYS if name in arrays}
     return chosen

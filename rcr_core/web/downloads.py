@@ -65,7 +65,7 @@ def _image(request: Request, run: LiveRun) -> Response:
     headers = {"Content-Security-Policy": "default-src 'none'", "Cache-Control": "private, no-cache"}
     headers |= {"ETag": tag, "Vary": "X-Scope-Owner"}
     answer = unchanged(request, tag, headers)
-    return answer or Response(trace.image.tobytes(), media_type="image/png", headers=headers)
+    return answer or Response(trace.pictures[0].tobytes(), media_type="image/png", headers=headers)
 
 
 def _file(request: Request, run: LiveRun) -> Response:

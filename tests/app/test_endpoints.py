@@ -24,7 +24,9 @@ PICTURE = EXAMPLES_FOLDER / "1-four-objects.png"
 LONG = EXAMPLES_FOLDER / "8-fourteen-objects.png"
 ENDPOINTS = {  # name -> its inputs
     "/list_policies": [],
-    "/start_run": ["image", "prompt", "policy", "settings", "max_new_tokens"],
+    "/list_models": [],
+    "/choose_model": ["model"],
+    "/start_run": ["image", "prompt", "policy", "settings", "max_new_tokens", "more", "max_pixels"],
     "/wait_for_run": ["run", "key", "timeout"],
     "/fetch_trace": ["run", "key"],
     "/stop_run": ["run", "key"],
@@ -67,7 +69,7 @@ def done(client):
     return run
 
 
-def test_the_endpoints_are_these_five(client):
+def test_the_endpoints_are_these(client):
     told = client.view_api(return_format="dict", print_info=False)
     named = {
         name: [each["parameter_name"] for each in about["parameters"]]
@@ -97,6 +99,31 @@ def test_a_run_is_held_against_the_uncompressed_one_from_the_same_address(client
         run = start(client, policy=policy, count=12)
         told = client.predict(**run, timeout=60, api_name="/wait_for_run")
     assert 0 < told["fidelity"] <= 1 and told["reference"] is None
+
+
+def test_several_images_stand_in_one_prompt(client):
+    given = {"image": handle_file(PICTURE), "prompt": "", "policy": "rcr", "settings": {}}
+    more = [handle_file(LONG), handle_file(PICTURE)]
+    run = client.predict(**given, max_new_tokens=1, more=more, api_name="/start_run")
+    client.predict(**run, timeout=60, api_name="/wait_for_run")
+    trace = read_trace(client.predict(**run, api_name="/fetch_trace"))
+    assert len(trace.pictures) == len(trace.meta.image_size) == 3
+    assert trace.pictures[0].tobytes() == trace.pictures[2].tobytes() != trace.pictures[1].tobytes()
+
+
+def test_images_are_scaled_down_to_what_is_asked_for(client):
+    given = {"image": handle_file(PICTURE), "prompt": "", "policy": "rcr", "settings": {}}
+    run = client.predict(**given, max_new_tokens=1, max_pixels=25_600, api_name="/start_run")
+    client.predict(**run, timeout=60, api_name="/wait_for_run")
+    trace = read_trace(client.predict(**run, api_name="/fetch_trace"))
+    assert trace.meta.image_size == ((160, 160),) and len(trace.patch_position) == 100
+
+
+def test_more_tokens_than_the_model_holds_end_the_run_in_words(client):
+    run = start(client, count=4096)
+    told = client.predict(**run, timeout=30, api_name="/wait_for_run")
+    assert (told["status"], told["steps"]) == ("error", 0)
+    assert "more than the 4096 that bundled-captioner can hold" in str(told["error"])
 
 
 def test_a_prompt_and_a_policy_of_ones_own(client):
@@ -166,7 +193,17 @@ def test_help_names_every_option(capsys):
     assert ended.value.code == 0
     said = capsys.readouterr().out
     assert said.startswith("usage: app.py")
-    for option in ("--model", "--device", "--dtype", "--host", "--port", "--auth", "--max-runs", "--mcp"):
+    for option in (
+        "--model",
+        "--device",
+        "--dtype",
+        "--host",
+        "--port",
+        "--auth",
+        "--max-runs",
+        "--mcp",
+        "--max-prompt-tokens",
+    ):
         assert option in said
 
 

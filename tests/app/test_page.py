@@ -8,9 +8,10 @@ import httpx
 import pytest
 
 import app
+from rcr_core.page.controls import picture_input
 from rcr_core.policies import POLICIES
 from rcr_core.runs import RunStore
-from rcr_core.serving import PRESETS, Workbench, setting_names
+from rcr_core.serving import PRESETS, Models, Workbench, setting_names
 from rcr_core.settings import Settings
 from tests.app.test_endpoints import free_port
 
@@ -96,7 +97,8 @@ def test_every_policy_can_be_chosen_and_b_may_be_none(components):
 
 def test_a_model_of_ones_own_brings_no_scenes():
     labels = {
-        getattr(block, "label", None) for block in app.build_page(Workbench("own/model")).blocks.values()
+        getattr(block, "label", None)
+        for block in app.build_page(Workbench(Models(["own/model"]))).blocks.values()
     }
     assert "Scenes" not in labels and "Prompt" in labels
 
@@ -110,7 +112,7 @@ def test_the_guide_is_on_the_page(served):
 
 def test_a_picture_is_handed_on_as_it_came_in_every_session():
     """Gradio makes a new instance of a component that an event has updated."""
-    picture = app.picture_input(height=170)
+    picture = picture_input(height=170)
     again = picture.__class__(**picture.constructor_args)
     for one in (picture, again):
         assert one.preprocess(None) is None

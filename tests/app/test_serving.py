@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import io
 import json
+import re
 import time
 from copy import copy
 
@@ -15,8 +17,9 @@ from rcr_core.captioning import CaptionRequest
 from rcr_core.errors import ImageError, LoadError, PromptError, ScopeError, SettingsError
 from rcr_core.policies import POLICIES
 from rcr_core.runs import RunStore, StoreLimits
-from rcr_core.serving import PRESETS, Form, Question, Workbench, setting_names
+from rcr_core.serving import PRESETS, Form, Models, Question, Workbench, setting_names
 from rcr_core.serving.examples import add_examples
+from rcr_core.serving.options import parser, studies_of
 from rcr_core.serving.presets import MAIN_SETTINGS, settings_from, whole_number
 from rcr_core.settings import Settings
 
@@ -59,11 +62,17 @@ def press(form: Form, path=PICTURE, prompt=CAPTION_PROMPT, a="rcr", b="bacon", *
     """Press Run on a form that is otherwise as it was at first; the answer."""
     values = at_first(form) | given.pop("settings", {})
     of_b = dict.fromkeys(MAIN_SETTINGS) | given.pop("of_b", {})
-    given = {"reference": True, "seed": None, "limit": 3, "owner": OWNER, **given}
-    options = (given[name] for name in ("reference", "seed", "limit"))
-    return json.loads(
-        form.start(path, prompt, a, b, *options, *values.values(), *of_b.values(), given["owner"])
-    )
+    given = {
+        "more": None,
+        "reference": True,
+        "seed": None,
+        "limit": 3,
+        "pixels": None,
+        "owner": OWNER,
+    } | given
+    options = (given[name] for name in ("reference", "seed", "limit", "pixels"))
+    values = (*values.values(), *of_b.values(), given["owner"])
+    return json.loads(form.start(path, given["more"], prompt, a, b, *options, *values))
 
 
 def at_first(form: Form) -> dict:
@@ -128,6 +137,8 @@ def test_b_may_have_settings_of_its_own(make_form):
         ({"limit": None}, "max_new_tokens must be a whole number, got None"),
         ({"limit": float("inf")}, "max_new_tokens must be a whole number, got inf"),
         ({"limit": 4097}, "max_new_tokens must be in [0, 4096], got 4097"),
+        ({"pixels": 1023}, "max_pixels must be 1,024 or more, got 1,023"),
+        ({"pixels": 2000.5}, "max_pixels must be a whole number, got 2000.5"),
         ({"a": "nothing"}, "unknown policy 'nothing'"),
         ({"owner": ""}, "the page is not ready yet"),
     ],
@@ -148,14 +159,97 @@ def test_a_set_that_does_not_fit_is_not_begun_by_half(make_form):
     assert set(press(form, reference=False)) == {"a", "b"}
 
 
+def test_several_pictures_stand_in_one_prompt_in_order(make_form, tmp_path):
+    """A gallery gives pairs of path and caption. No scene is graded where several pictures are described."""
+    form = make_form()
+    Image.new("RGB", (96, 64), "teal").save(tmp_path / "wide.png")
+    more = [(str(tmp_path / "wide.png"), None), (LONG, "a caption")]
+    answer = press(form, more=more, b="", reference=False)
+    run = form.workbench.store.get(answer["a"], OWNER)
+    wait(run)
+    trace = run.trace()
+    assert trace.meta.image_size == ((320, 320), (64, 96), (320, 320))
+    assert [Image.open(io.BytesIO(picture)).size for picture in trace.pictures] == [
+        (320, 320),
+        (96, 64),
+        (320, 320),
+    ]
+    assert trace.meta.scene is None and run.truth() is None
+    prepared = form.preview(PICTURE, more, "x")
+    assert len(prepared.pictures) == 3 and prepared.geometry.image.max() == 2
+
+
+def test_the_first_picture_may_be_one_of_the_others(make_form):
+    assert len(make_form().question(None, "x", more=[LONG, PICTURE]).images) == 2
+
+
+def test_there_are_at_most_sixteen_pictures(make_form):
+    """They are counted before any is opened."""
+    assert "17 pictures are too many, the limit is 16" in press(make_form(), more=["gone.png"] * 16)["error"]
+    assert "there is no file gone.png" in press(make_form(), more=["gone.png"] * 15)["error"]
+
+
 def test_the_preview_is_what_the_model_gets(make_form):
     form = make_form()
-    assert form.preview(None, "x") is None
-    prepared = form.preview(PICTURE, " ")  # an empty prompt: that of the form
+    assert form.preview(None, None, "x") is None
+    prepared = form.preview(PICTURE, None, " ")  # an empty prompt: that of the form
     assert prepared.prompt == CAPTION_PROMPT
     assert prepared.geometry.size == ((320, 320),)
     with pytest.raises(ImageError):
-        form.preview(__file__, "x")
+        form.preview(__file__, None, "x")
+
+
+def test_pictures_are_scaled_down_to_what_a_person_asks_for(make_form):
+    form = make_form()
+    answer = press(form, limit=1, b="", reference=False, pixels=160.0 * 160)
+    run = form.workbench.store.get(answer["a"], OWNER)
+    wait(run)
+    assert (
+        run.trace().meta.image_size == form.preview(PICTURE, None, "x", 25_600).geometry.size == ((160, 160),)
+    )
+
+
+def test_a_prompt_over_the_servers_limit_is_refused_with_what_would_fit(make_form):
+    """The picture makes 400 tokens of 16 x 16 pixels; 6 x 6 of them, or a few more, fit beside the prompt."""
+    form = make_form()
+    form.workbench.max_prompt_tokens = 100
+    with pytest.raises(
+        PromptError, match="the picture makes 400 tokens of a prompt of 4.., the limit is 100"
+    ) as no:
+        form.preview(PICTURE, None, CAPTION_PROMPT)
+    answer = press(form, b="", reference=False)
+    run = form.workbench.store.get(answer["a"], OWNER)
+    wait(run, 10)
+    assert (run.status, run.steps, run.error.message) == ("error", 0, no.value.message)
+    fit = int(re.fullmatch("set max_pixels to ([0-9,]+) or less", run.error.hint)[1].replace(",", ""))
+    answer = press(form, limit=1, b="", reference=False, pixels=fit)
+    run = form.workbench.store.get(answer["a"], OWNER)
+    wait(run)
+    assert run.status == "done" and run.trace().meta.prompt_length <= 100
+
+
+def test_more_tokens_than_the_model_holds_are_refused_before_the_prefill(make_form):
+    form, passes = make_form(), []
+    hook = form.workbench.captioner().loaded.model.model.register_forward_pre_hook(
+        lambda *_: passes.append(1)
+    )
+    answer = press(form, limit=4096)
+    for run_id in answer.values():
+        run = form.workbench.store.get(run_id, OWNER)
+        wait(run, 10)
+        assert (run.status, run.steps) == ("error", 0)
+        assert "more than the 4096 that bundled-captioner can hold" in run.error.message and run.error.hint
+    assert passes == []
+    run = form.workbench.store.get(press(form, limit=1)["a"], OWNER)
+    wait(run)
+    hook.remove()
+    assert passes  # a run that fits is seen by the hook
+
+
+def test_the_command_line_sets_the_limit_of_tokens():
+    options = parser().parse_args(["--max-prompt-tokens", "5000"])
+    assert studies_of(options, RunStore()).workbench.max_prompt_tokens == 5000
+    assert parser().parse_args([]).max_prompt_tokens == 16_384
 
 
 def test_every_setting_has_its_place_and_every_preset_is_one(make_form):
@@ -168,7 +262,7 @@ def test_every_setting_has_its_place_and_every_preset_is_one(make_form):
         assert isinstance(settings_from(values), Settings)
         assert form.preset_values(preset) == list(values.values())
     assert at_first(form) == Settings().to_dict() | PRESETS[form.reset()[0]]
-    assert form.reset()[2 + len(names) :] == [None] * len(MAIN_SETTINGS)  # nothing of B's own
+    assert form.reset()[2 + len(names) :] == [*(None for _ in MAIN_SETTINGS), 0]  # nothing of B's own, no limit
 
 
 def test_whole_numbers_may_come_as_fractions_that_are_whole():
@@ -222,7 +316,7 @@ def test_a_scene_of_a_seed_is_graded(make_form, tmp_path):
 
 def test_a_model_that_cannot_be_loaded_fails_its_runs_in_words(make_form, tmp_path):
     (tmp_path / "config.json").write_text("{}")
-    broken = Workbench(str(tmp_path))
+    broken = Workbench(Models([str(tmp_path)]))
     assert broken.server()["state"] == "loading"
     broken.load()
     with pytest.raises(LoadError):
@@ -234,14 +328,14 @@ def test_a_model_that_cannot_be_loaded_fails_its_runs_in_words(make_form, tmp_pa
     wait(run, 10)
     assert run.status == "error" and tmp_path.name in run.error.message and run.error.hint
     with pytest.raises(LoadError):
-        form.preview(PICTURE, "x")
+        form.preview(PICTURE, None, "x")
 
 
 def test_an_unexpected_failure_to_load_is_told_too(make_form, monkeypatch):
-    def failing(*about):
+    def failing(*about, **more):
         raise RuntimeError("out of luck")
 
-    monkeypatch.setattr("rcr_core.serving.workbench.load_model", failing)
+    monkeypatch.setattr("rcr_core.serving.models.load_model", failing)
     monkeypatch.setattr("threading.excepthook", lambda about: None)
     broken = Workbench()
     broken.load()
@@ -268,9 +362,9 @@ def test_the_server_tells_what_it_runs_on():
 
 
 def test_another_model_begins_with_the_papers_preset():
-    other = Workbench("somebody/some-model")
+    other = Workbench(Models(["somebody/some-model"]))
     assert not other.bundled
-    assert (other.name, other.preset) == ("some-model", "Paper: 32 entries, rate .4")
+    assert (other.server()["model"], other.preset) == ("some-model", "Paper: 32 entries, rate .4")
     assert "scene" not in other.prompt
     assert LOADED.bundled and LOADED.prompt == CAPTION_PROMPT
 

@@ -9,7 +9,7 @@ import pytest
 from rcr_core.captioning import CaptionRequest
 from rcr_core.errors import LoadError, StoreFullError
 from rcr_core.models import open_image
-from rcr_core.serving import Question, Workbench
+from rcr_core.serving import Models, Question, Workbench
 from rcr_core.serving.studies import Studies
 from rcr_core.settings import Settings
 from tests.app.study_samples import LONG, PICTURE, TINY, idle
@@ -76,7 +76,7 @@ def test_a_study_that_waits_for_the_model_can_be_stopped():
 
 
 def test_without_a_model_it_fails_in_the_words_of_the_model():
-    workbench = Workbench("no/such/folder")
+    workbench = Workbench(Models(["no/such/folder"]))
     workbench.load()
     studies = Studies(workbench)
     study = studies.start(OWNER, TINY)

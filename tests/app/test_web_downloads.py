@@ -9,7 +9,8 @@ from concurrent.futures import ThreadPoolExecutor
 import pytest
 
 from rcr_core.trace import read_trace, trace_bytes
-from tests.app.web_samples import OWNER, PNG, sample_trace, wait_until
+from tests.app.web_samples import OWNER, PNG, sample_trace, unpack, wait_until
+from tests.core.trace_samples import PICTURES, several
 
 
 @pytest.fixture
@@ -143,6 +144,15 @@ def test_the_picture_is_an_image_and_nothing_else(client, store, run):
     assert again.headers["content-security-policy"] == "default-src 'none'"
     without = store.add(OWNER, sample_trace(2, image=b""), label="text only")
     assert client.get(f"/scope/runs/{without.id}/image").status_code == 404
+
+
+def test_of_several_pictures_the_first_stands_for_the_run(client, store):
+    run = store.add(OWNER, several(), label="three")
+    assert client.get(f"/scope/runs/{run.id}/image").content == PICTURES[0]
+    _, _, arrays = unpack(client.get(f"/scope/runs/{run.id}/steps").content)
+    assert arrays["image"].tobytes() == b"".join(PICTURES)
+    ends = [0, *arrays["image_end"].tolist()]
+    assert [b - a for a, b in zip(ends, ends[1:], strict=False)] == [len(one) for one in PICTURES]
 
 
 def test_the_picture_of_a_large_run_is_tagged_without_reading_it(client, store):

@@ -127,7 +127,7 @@ class ScriptedRun:
     def __init__(self, count: int, **changes):
         self.prompt = SimpleNamespace(prompt=meta(**changes).prompt)
         self.rehearses = False
-        self._builder = TraceBuilder(meta(**changes), geometry(), PNG)
+        self._builder = TraceBuilder(meta(**changes), geometry(), (PNG,))
         self._count = count
         self._released = threading.Semaphore(0)
         self._stopped = False
@@ -156,7 +156,7 @@ class ScriptedRun:
 
 def sample_trace(steps: int = 7, image: bytes = PNG, size: tuple[int, int] = (1, 1), **changes) -> Trace:
     """A finished trace of the scripted steps."""
-    builder = TraceBuilder(meta(image_size=[size], **changes), geometry(size), image)
+    builder = TraceBuilder(meta(image_size=[size], **changes), geometry(size), (image,))
     for step in range(steps):
         builder.append(record(step))
     return builder.snapshot(stop_reason="length")

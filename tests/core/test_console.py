@@ -56,6 +56,29 @@ def test_json_is_one_object_of_numbers(tmp_path, capsys):
     assert found["reads"] == pytest.approx(160 * trace.fire[1:].mean())
 
 
+def test_several_images_stand_in_one_prompt(tmp_path, capsys):
+    """The frames of a video are given so. No scene is graded where several pictures are described."""
+    Image.new("RGB", (96, 64), "teal").save(tmp_path / "wide.png")
+    images = [str(EXAMPLE), str(tmp_path / "wide.png"), str(EXAMPLE)]
+    out = tmp_path / "run.rcr"
+    assert main(["caption", *images, "--json", "--max-new-tokens", "2", "--out", str(out)]) == 0
+    assert "objects" not in json.loads(capsys.readouterr().out)
+    trace = read_trace(out)
+    assert trace.meta.image_size == ((320, 320), (64, 96), (320, 320))
+    assert len(trace.pictures) == 3 and trace.meta.scene is None
+    assert main(["info", str(out)]) == 0
+    assert "320 x 320 pixels, 96 x 64 pixels, 320 x 320 pixels" in capsys.readouterr().out
+
+
+def test_images_are_scaled_down_to_what_is_asked_for(tmp_path, capsys):
+    out = tmp_path / "run.rcr"
+    words = ["caption", str(EXAMPLE), "--json", "--max-new-tokens", "1", "--out", str(out)]
+    assert main([*words, "--max-pixels", "25600"]) == 0
+    assert read_trace(out).meta.image_size == ((160, 160),)
+    assert main([*words, "--max-pixels", "1000"]) != 0
+    assert "max_pixels must be 1,024 or more, got 1,000" in capsys.readouterr().err
+
+
 def test_info_prints_what_a_trace_holds(tmp_path, capsys):
     out = tmp_path / "run.rcr"
     edit = "refresh:3,layer=2"

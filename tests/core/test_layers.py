@@ -15,6 +15,7 @@ ROOT = Path(__file__).resolve().parents[2]
 RANKS = {
     "rcr_core.errors": 0,
     "rcr_core.out_of_memory": 1,
+    "rcr_core.compatibility": 1,
     "rcr_core.settings": 1,
     "rcr_core.edits": 1,
     "rcr_core.attention_math": 1,
@@ -36,14 +37,15 @@ RANKS = {
     "rcr_core.serving": 10,
     "rcr_core.web": 11,
     "viz": 13,
-    # The command line is an entrance, as app.py is: it may hand what was found to whoever draws it.
+    # Command line and page are entrances, as app.py is: they may hand what was found to whoever draws it.
     "rcr_core.console": 14,
+    "rcr_core.page": 14,
     "rcr_core.__main__": 15,
     "app": 20,
 }
 VIZ_SEES = ("rcr_core.trace", "rcr_core.findings", "rcr_core.errors")
 OUTSIDE = {
-    "gradio": ("app",),
+    "gradio": ("rcr_core.page", "app"),
     "plotly": ("viz", "app"),
     "pandas": ("viz", "app"),
     "starlette": ("rcr_core.web", "app"),

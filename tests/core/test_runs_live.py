@@ -138,6 +138,15 @@ def test_a_trace_taken_while_decoding_reads_back(store, captioner):
     assert run.bytes == 4096 + len(final.meta.to_json()) + arrays
 
 
+@pytest.mark.parametrize("policy", ["full", "rcr", "exact"])
+def test_a_run_that_goes_on_counts_about_what_its_trace_holds(store, captioner, policy):
+    """A selection that stays is not held again at every step."""
+    run = reached(started(store, captioner, policy), 30)
+    trace, counted = run.trace(), run.bytes
+    steps = [value for value in trace.arrays().values() if len(value) == trace.steps]
+    assert counted == pytest.approx(sum(value.nbytes for value in (*steps, trace.selected)), rel=0.15)
+
+
 def test_what_a_run_says_of_itself(store, captioner):
     before = time.time()
     run = store.start(ANNA, maker(captioner), policy="full", label="one", scene=SCENE)

@@ -7,11 +7,11 @@ import pytest
 
 from rcr_core.bundled.examples import EXAMPLES_FOLDER
 from rcr_core.captioning import CaptionRequest
-from rcr_core.models import open_image
+from rcr_core.models import Placement, open_image
 from rcr_core.runs import RunStore
 from rcr_core.runs.subject import subject_of
 from rcr_core.runs.summary import reference_of, summary
-from rcr_core.serving import Workbench
+from rcr_core.serving import Models, Workbench
 from rcr_core.serving.examples import add_examples
 from rcr_core.serving.workbench import Question
 from rcr_core.trace import read_trace, trace_bytes
@@ -71,7 +71,7 @@ def test_a_new_run_of_an_example_is_held_against_what_ships():
         add_examples(store)
         shipped = {run.policy: run for run in store.list("")}
         assert shipped["rcr"].truth()["total"] == 10
-        workbench = Workbench(device="cpu", store=store)
+        workbench = Workbench(Models(placement=Placement("cpu")), store)
         workbench.load()
         image = open_image(EXAMPLES_FOLDER / "5-ten-objects.png")
         run = workbench.start(ANNA, Question(image, workbench.prompt), CaptionRequest("bacon"))

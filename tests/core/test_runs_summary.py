@@ -19,7 +19,19 @@ from tests.core.trace_samples import small_meta, small_trace
 KEYS = {
     *("id", "kind", "label", "policy", "status", "place", "steps", "stop_reason", "error", "created", "rate"),
     *("public", "mine", "subject", "model", "settings", "prompt", "text", "refresh_rate", "mean_drift"),
-    *("tau_end", "reads", "full_scan_reads", "prefix", "kept", "fidelity", "reference", "truth", "bytes"),
+    *(
+        "tau_end",
+        "reads",
+        "full_scan_reads",
+        "reads_asked",
+        "reads_fetched",
+        "prefix",
+        "kept",
+        "fidelity",
+        "reference",
+        "truth",
+        "bytes",
+    ),
 }
 
 

@@ -8,6 +8,7 @@ import pytest
 
 from rcr_core.errors import TraceError
 from rcr_core.trace import StepRecord, TraceBuilder, TraceMeta, VisualGeometry, read_trace, trace_bytes
+from tests.core.trace_samples import PICTURES
 
 F32, I32, U8 = np.float32, np.int32, np.uint8
 LAYERS, HEADS, GROUPS, SELECT, PATCHES = 3, 2, 2, 2, 2
@@ -121,6 +122,23 @@ def test_names_and_maps_per_head_stand_in_the_trace():
     assert read_trace(trace_bytes(trace)).meta == trace.meta
     plain = built(record(0)).snapshot()
     assert plain.map_head is None and plain.meta.top_text == ()
+
+
+def test_a_trace_that_would_become_too_large_to_read_ends_in_words(monkeypatch):
+    """Selections of 2 heads x 2 entries in 16 bits, 8 bytes each; every layer may have another one a step."""
+    monkeypatch.setattr("rcr_core.trace.builder.MAX_SELECTED_BYTES", 2 * LAYERS * 8)
+
+    def selecting(step):
+        entry = 3 * step + np.arange(LAYERS, dtype=I32)[:, None, None]
+        return record(step, selected=np.tile(entry, (1, HEADS, 2)), whole=np.zeros(LAYERS, U8))
+
+    builder = built(selecting(0), selecting(1))
+    with pytest.raises(TraceError, match="step 2: the selections of the run take") as full:
+        builder.append(record(2))
+    assert full.value.hint
+    trace = builder.snapshot("error")
+    assert trace.steps == 2 and trace.selected[:, 0, 0].tolist() == [0, 1, 2, 3, 4, 5]
+    assert read_trace(trace_bytes(trace)).steps == 2
 
 
 def test_timings_of_the_caller_add_or_replace():
@@ -257,7 +275,19 @@ def test_metadata_and_geometry_must_fit():
     with pytest.raises(TraceError, match="patch_position"):
         TraceBuilder(small_meta(), geometry(position=np.array([0, 10], I32)))
     with pytest.raises(TraceError, match="PNG"):
-        TraceBuilder(small_meta(), geometry(), b"GIF89a")
+        TraceBuilder(small_meta(), geometry(), (b"GIF89a",))
+
+
+def test_pictures_lie_one_after_another():
+    three = {"image_size": [(20, 30), (2, 3), (1, 1)]}
+    places = geometry(size=tuple(three["image_size"]))
+    trace = TraceBuilder(small_meta(**three), places, PICTURES).snapshot()
+    assert trace.image.tobytes() == b"".join(PICTURES)
+    assert trace.image_end.tolist() == np.cumsum([len(picture) for picture in PICTURES]).tolist()
+    with pytest.raises(TraceError, match="image_end must have shape"):
+        TraceBuilder(small_meta(**three), places, PICTURES[:2])
+    with pytest.raises(TraceError, match="at most 256 pictures"):
+        TraceBuilder(small_meta(**three), places, PICTURES[:1] * 257)
 
 
 # Numbers of a trace

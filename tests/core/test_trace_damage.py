@@ -12,12 +12,15 @@ from safetensors.numpy import save
 
 from rcr_core.errors import TraceError
 from rcr_core.trace import read_meta, read_trace, trace_bytes
+from rcr_core.trace.images import check_images
 from tests.core.trace_samples import (
     DIAGNOSTICS,
     F32,
     HEADS,
+    PICTURES,
     PNG,
     join,
+    several,
     small_arrays,
     small_meta,
     small_trace,
@@ -135,6 +138,39 @@ BAD_VALUES = {
 def test_bad_values(name, at, packed, message):
     with pytest.raises(TraceError, match=message):
         read_trace(with_value(name, at, packed))
+
+
+ENDS = np.cumsum([len(picture) for picture in PICTURES]).tolist()
+BAD_PICTURES = {
+    "ends too early": (PICTURES, [*ENDS[:2], ENDS[2] - 1], "image_end must rise"),
+    "ends too late": (PICTURES, [*ENDS[:2], ENDS[2] + 1], "image_end must rise"),
+    "ends turned": (PICTURES, [ENDS[1], ENDS[0], ENDS[2]], "image_end must rise"),
+    "an empty picture": (PICTURES, [ENDS[0], ENDS[0], ENDS[2]], "image_end must rise"),
+    "begins below 0": (PICTURES, [-1, *ENDS[1:]], "image_end must rise"),
+    "cut within a picture": (PICTURES, [ENDS[0] + 1, *ENDS[1:]], "image must be a PNG file for every"),
+    "second no PNG": ((PNG, b"GIF89a" * 9, PNG), None, "image must be a PNG file for every"),
+    "two ends of three": (PICTURES[:2], None, r"image_end must have shape \[I=3\]"),
+    "no end": (PICTURES, [], r"image_end must have shape \[I=3\]"),
+}
+
+
+@pytest.mark.parametrize(("pictures", "ends", "message"), BAD_PICTURES.values(), ids=BAD_PICTURES.keys())
+def test_bad_pictures(pictures, ends, message):
+    with pytest.raises(TraceError, match=message):
+        several(pictures, ends)
+
+
+def test_a_damaged_end_in_a_file_is_found():
+    header, body = split(trace_bytes(several()))
+    begin = header["image_end"]["data_offsets"][0]
+    damaged = body[:begin] + struct.pack("<i", ENDS[0] - 3) + body[begin + 4 :]
+    with pytest.raises(TraceError, match="image must be a PNG file for every image"):
+        read_trace(join(header, damaged))
+
+
+def test_there_is_an_end_to_pictures():
+    with pytest.raises(TraceError, match="at most 256 entries, got 257"):
+        check_images(np.frombuffer(PNG * 257, np.uint8), np.arange(1, 258, dtype=np.int32) * len(PNG))
 
 
 @pytest.mark.parametrize("name", json.loads(small_meta().to_json()))

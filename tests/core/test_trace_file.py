@@ -1,5 +1,6 @@
 """A trace file gives back what was written, and appears whole or not at all."""
 
+import io
 import json
 import os
 import resource
@@ -8,6 +9,7 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
+from PIL import Image
 from safetensors import safe_open
 from safetensors.numpy import save
 
@@ -16,7 +18,11 @@ from rcr_core.trace import Trace, read_meta, read_trace, save_trace, trace_bytes
 from tests.core.trace_samples import (
     DIAGNOSTICS,
     HEADS,
+    PICTURES,
+    PNG,
     assert_equal,
+    join,
+    several,
     small_arrays,
     small_meta,
     small_trace,
@@ -36,12 +42,37 @@ def test_bytes_and_file_round_trip(tmp_path, extra):
     assert os.listdir(tmp_path) == ["run.rcr"]
 
 
+def test_three_pictures_of_different_sizes_round_trip(tmp_path):
+    trace = several()
+    save_trace(trace, tmp_path / "run.rcr")
+    again = read_trace(tmp_path / "run.rcr")
+    assert_equal(again, trace)
+    assert [picture.tobytes() for picture in again.pictures] == list(PICTURES)
+    opened = [Image.open(io.BytesIO(picture)).size for picture in again.pictures]
+    assert opened == [(3, 2), (40, 30), (1, 1)]
+    assert again.geometry.image.tolist() == [0, 1, 1, 2]
+
+
+def test_one_picture_is_stored_as_ever():
+    assert "image_end" not in split(trace_bytes(small_trace()))[0]
+    assert [picture.tobytes() for picture in small_trace().pictures] == [PNG]
+    assert small_trace(image=np.empty(0, np.uint8)).pictures == ()
+
+
+def test_a_file_of_version_1_1_may_hold_the_first_of_several_pictures():
+    header, body = split(trace_bytes(small_trace(meta=small_meta(image_size=[(30, 40), (5, 5)], scene=None))))
+    meta = {**json.loads(header["__metadata__"]["meta"]), "schema": "1.1"}
+    header["__metadata__"]["meta"] = json.dumps(meta)
+    trace = read_trace(join(header, body))
+    assert (trace.meta.schema, len(trace.meta.image_size), len(trace.pictures)) == ("1.2", 2, 1)
+
+
 def test_a_file_of_version_1_0_is_read(tmp_path):
     """It knows neither scenes nor names of tokens; saved again it is a file of this version."""
     old = with_meta(schema="1.0", scene=None, top_text=None)
     assert not {"scene", "top_text"} & json.loads(split(old)[0]["__metadata__"]["meta"]).keys()
     trace = read_trace(old)
-    assert (trace.meta.schema, trace.meta.scene, trace.meta.top_text) == ("1.1", None, ())
+    assert (trace.meta.schema, trace.meta.scene, trace.meta.top_text) == ("1.2", None, ())
     assert_equal(trace, small_trace(meta=small_meta(scene=None, top_text=[])))
     save_trace(trace, tmp_path / "new.rcr")
     assert_equal(read_trace(tmp_path / "new.rcr"), trace)

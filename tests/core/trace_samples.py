@@ -1,9 +1,11 @@
 """A small trace made by hand, and its bytes taken apart: what the tests of trace files share."""
 
+import io
 import json
 import struct
 
 import numpy as np
+from PIL import Image
 
 from rcr_core.trace import PromptPiece, Trace, TraceMeta, trace_bytes
 
@@ -82,6 +84,27 @@ DIAGNOSTICS = {
     "map_full_scale": np.ones((3, 2), F32),
     "top_position": np.arange(24, dtype=I32).reshape(3, 2, 4) % 6,
 }
+
+
+def png(width: int, height: int) -> bytes:
+    """A picture that no other of these has the size of."""
+    file = io.BytesIO()
+    Image.new("L", (width, height), width + height).save(file, "PNG")
+    return file.getvalue()
+
+
+PICTURES = (png(3, 2), png(40, 30), PNG)
+
+
+def several(pictures: tuple[bytes, ...] = PICTURES, ends: list[int] | None = None) -> Trace:
+    """A trace of three pictures of different sizes; the second has two of the four visual tokens."""
+    where = np.cumsum([len(picture) for picture in pictures]) if ends is None else ends
+    return small_trace(
+        meta=small_meta(image_size=[(2, 3), (30, 40), (1, 1)], scene=None),
+        patch_image=np.array([0, 1, 1, 2], I32),
+        image=np.frombuffer(b"".join(pictures), U8),
+        image_end=np.asarray(where, I32),
+    )
 
 
 HEADS = {

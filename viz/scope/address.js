@@ -27,6 +27,7 @@ const FIELDS = {
   layer: ["l", orMean],
   head: ["h", orMean],
   patch: ["p", count],
+  picture: ["i", count],
   map: ["m", oneOf("attention", "missed", "full")],
   scale: ["k", oneOf("run", "step")],
   colours: ["q", oneOf("viridis", "cividis")],

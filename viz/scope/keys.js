@@ -1,7 +1,7 @@
 /** Keys of the Scope. They act while the focus is in it or nowhere, never while a person types. */
 
 import { togglePlay } from "./player.js";
-import { moveHead, moveLayer, nextBrightest, nextRefresh } from "./travel.js";
+import { moveHead, moveLayer, movePicture, nextRefresh, pickBrightest } from "./travel.js";
 
 /** key -> [what the list of keys says, action(session, parts, event)]; parts: {goTo, zoomBy, copy, help} */
 export const KEYS = {
@@ -36,10 +36,9 @@ export const KEYS = {
     "attention or missed mass",
     ({ store }) => store.set({ map: store.state.map === "missed" ? "attention" : "missed" }),
   ],
-  p: [
-    "pick the patch that is looked at most; again: the next",
-    ({ store }) => store.set({ patch: nextBrightest(store) }),
-  ],
+  p: ["pick the patch that is looked at most; again: the next", ({ store }) => pickBrightest(store)],
+  i: ["next picture of the prompt, where there are several", ({ store }) => movePicture(store, 1)],
+  I: ["previous picture", ({ store }) => movePicture(store, -1)],
   "+": ["zoom in", (_, parts) => parts.zoomBy(1.5)],
   "-": ["zoom out", (_, parts) => parts.zoomBy(1 / 1.5)],
   Escape: [

@@ -18,6 +18,7 @@ const TERMS = {
   candidates: "candidates",
   defer: "deferred refresh",
   merge: "masked merge",
+  offload: "offloading",
 };
 
 /** Complete the form, now and whenever a part of it is drawn: a closed accordion is empty. */

@@ -8,8 +8,8 @@ import { readSafetensors } from "./safetensors.js";
 
 const PAGE = 16; // steps
 const AT_REST = 60; // ms
-const CAP = 64 << 20; // bytes per run
-const WHOLE = 40 << 20; // runs up to this size are fetched whole
+const WHOLE = 40 << 20; // bytes; runs up to this size are fetched whole
+const CAP = 32 << 20; // bytes of any other run, which has more besides its maps
 const MAPS = { attention: "map_layer", missed: "missed_layer", full: "map_full" };
 
 export class LayerPages {
@@ -41,9 +41,11 @@ export class LayerPages {
     const array = page.arrays[byHead ? "map_head" : MAPS[kind]];
     if (!array) return null;
     const scale = page.arrays[byHead ? "map_head_scale" : `${MAPS[kind]}_scale`];
-    const { layers, heads, patches } = this.run;
+    const { layers, heads, patchCell } = this.run;
     const index = byHead ? (row * layers + layer) * heads + head : row * layers + layer;
-    return { values: array.data.subarray(index * patches, (index + 1) * patches), scale: scale.data[index] };
+    const width = array.shape.at(-1);
+    const pixels = array.data.subarray(index * width, (index + 1) * width);
+    return { values: patchCell ? byPatch(pixels, patchCell) : pixels, scale: scale.data[index] };
   }
 
   /**
@@ -58,11 +60,17 @@ export class LayerPages {
     this.timer = setTimeout(() => this.fetch(neighbour).catch(this.onFail), AT_REST);
   }
 
+  /** Whether the maps of the run, as far as it has come, are little enough to be held whole. */
+  get small() {
+    const { run } = this;
+    const maps = 2 + (run.records("full") ? 1 : 0) + (run.rows.map_head_scale ? run.heads : 0);
+    return run.steps * run.layers * run.cells * maps <= WHOLE;
+  }
+
   /** Fetch everything, if the run is small enough. Called when it has ended. */
   async wantAll() {
     const { run } = this;
-    const perStep = run.layers * run.patches * (2 + run.heads);
-    if (run.steps * perStep > WHOLE) return;
+    if (!this.small) return;
     for (let page = 0; page * PAGE < run.steps && !this.abort.signal.aborted; page += 1)
       await this.fetch(page);
   }
@@ -97,6 +105,7 @@ export class LayerPages {
   }
 
   shrink() {
+    if (this.small) return;
     for (const [page, held] of this.pages) {
       if (this.bytes <= CAP) return;
       this.pages.delete(page);
@@ -114,4 +123,11 @@ export class LayerPages {
     this.stop();
     this.pages.clear();
   }
+}
+
+/** A map with a pixel a cell, u8 [Z], as one with a pixel a visual token, u8 [P]. */
+function byPatch(pixels, patchCell) {
+  const values = new Uint8Array(patchCell.length);
+  for (let patch = 0; patch < values.length; patch += 1) values[patch] = pixels[patchCell[patch]];
+  return values;
 }

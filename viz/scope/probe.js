@@ -1,6 +1,6 @@
 /** `window.rcrScope`: what the page shows, read-only, for tests and for the curious in the console. */
 
-import { mapValues, memoryFor } from "./images/overlay.js";
+import { keptCount, mapValues, memoryFor } from "./images/overlay.js";
 import { toFragment } from "./address.js";
 
 export function observe(session) {
@@ -51,7 +51,7 @@ function whatRunsSay({ runs, pages }) {
       return found && found.exact ? found.values[patch] : null;
     },
     kept(which, step, layer, head, patch) {
-      return runs[which].keptCount(step, layer, head)[patch] > 0;
+      return keptCount(runs[which], step, layer, head)[patch] > 0;
     },
     text(which) {
       return runs[which]?.text ?? "";

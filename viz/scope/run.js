@@ -4,6 +4,7 @@
  * Letters as in the core: N steps, L layers, H KV heads, S selected entries, P visual tokens ("patches").
  */
 
+import { pictureFiles, Shots } from "./images/shots.js";
 import { readSafetensors } from "./safetensors.js";
 import { Rows } from "./rows.js";
 
@@ -49,7 +50,8 @@ export class Run {
     this.tokenStart = [0]; // character at which each token's text begins
     this.topText = [];
     this.text = "";
-    this.image = null;
+    this.images = []; // bitmaps, by image; those that cannot be drawn, or are not here yet, are missing
+    this.shots = null;
     this.selections = null;
   }
 
@@ -65,8 +67,19 @@ export class Run {
     return this.meta?.kv_heads ?? 0;
   }
 
+  /** Width and height of an image: of its picture where it is here, else of the original. */
+  pictureSize(image) {
+    const { width, height } = this.images[image] ?? {};
+    return width ? [width, height] : this.meta.image_size[image].toReversed();
+  }
+
   get patches() {
     return this.patchPosition?.length ?? 0;
+  }
+
+  /** Z: the pixels of a map of a single layer; fewer than patches where those would have been too many. */
+  get cells() {
+    return this.patchCell ? this.patchCell.reduce((most, cell) => Math.max(most, cell + 1), 0) : this.patches;
   }
 
   /** Whether layer-step (step, layer) was a decision: a decode step of a layer that evicts something. */
@@ -125,25 +138,6 @@ export class Run {
     if (row < 0) return null;
     const width = this.meta.select;
     return this.selections.row(row).subarray(head * width, (head + 1) * width);
-  }
-
-  /** How many KV heads of a layer kept each visual token at a step, u8 [P]; `head` counts that head alone. */
-  keptCount(step, layer, head, into = new Uint8Array(this.patches)) {
-    into.fill(0);
-    const heads = head === "mean" ? this.heads : 1;
-    for (let offset = 0; offset < heads; offset += 1) {
-      const chosen = this.selection(step, layer, head === "mean" ? offset : head);
-      if (!chosen) {
-        for (let patch = 0; patch < into.length; patch += 1) into[patch] += 1;
-        continue;
-      }
-      for (const index of chosen) {
-        const patch = this.patchOf[index];
-        if (patch >= 0) into[patch] += 1;
-      }
-      for (const patch of this.windowPatches) into[patch] += 1;
-    }
-    return into;
   }
 
   /** Whether the run has maps of a kind; that of the uncompressed attention is a diagnostic. */
@@ -215,6 +209,7 @@ export class Run {
       const key = name.replace(/_(.)/, (_, letter) => letter.toUpperCase());
       this[key] = arrays[name].data.slice();
     }
+    this.patchCell = arrays.patch_cell?.data.slice() ?? null; // null: each has its own pixel in every map
     this.managedLayers = meta.managed.flatMap((managed, layer) => (managed ? [layer] : []));
     this.patchOf = new Int32Array(meta.prompt_length).fill(-1);
     this.patchPosition.forEach((index, patch) => {
@@ -223,7 +218,8 @@ export class Run {
     this.windowPatches = Array.from(this.patchPosition.keys()).filter(
       (patch) => this.patchPosition[patch] >= meta.prefix_length, // never evicted
     );
-    this.imageBytes = arrays.image.data.slice();
+    this.pictureFiles = pictureFiles(arrays);
+    this.shots = new Shots(this);
     this.selections = new Rows(arrays.selected.data.constructor, heads * select);
   }
 

@@ -58,6 +58,7 @@ export class Session {
     const fresh = {
       step: 0,
       patch: null,
+      picture: 0,
       range: null,
       follow: true,
       playing: false,
@@ -101,7 +102,7 @@ export class Session {
     const which = store.runs.a === run ? "a" : "b"; // by now they may have been swapped
     if (store.runs[which] !== run) return;
     if (run.meta) this.clampView(run);
-    if (run.imageBytes) this.decodeImage(run);
+    if (run.pictureFiles) this.decodeImages(run);
     if (store.state.follow && store.steps) store.show(store.steps - 1);
     if (state.error)
       this.say(
@@ -119,17 +120,19 @@ export class Session {
     this.references.learn(run, signal).catch((error) => error.status !== 404 && this.fail(error));
   }
 
-  decodeImage(run) {
-    const file = new Blob([run.imageBytes], { type: "image/png" });
-    run.imageBytes = null;
-    if (!file.size) return;
-    createImageBitmap(file).then(
-      (image) => {
-        run.image = image;
-        this.store.signal("runA", "runB");
-      },
-      () => this.say("the picture of this run cannot be drawn", "its numbers are shown without it"),
-    );
+  decodeImages(run) {
+    const files = run.pictureFiles.map((bytes) => new Blob([bytes], { type: "image/png" }));
+    run.pictureFiles = null;
+    files.forEach((file, index) => {
+      if (!file.size) return;
+      createImageBitmap(file).then(
+        (image) => {
+          run.images[index] = image;
+          this.store.signal("runA", "runB");
+        },
+        () => this.say("a picture of this run cannot be drawn", "its numbers are shown without it"),
+      );
+    });
   }
 
   /** Whether everything that is open is there and has ended: no further step can come. */
@@ -142,7 +145,7 @@ export class Session {
 
   /** A view that came with a link, or from another run, may name what this run does not have. */
   clampView(run) {
-    const { step, layer, head, patch } = this.store.state;
+    const { step, layer, head, patch, picture } = this.store.state;
     const fitting = {};
     if (layer !== "mean" && layer >= run.layers) fitting.layer = run.layers - 1;
     if (head !== "mean" && head >= run.heads) fitting.head = "mean";
@@ -150,7 +153,9 @@ export class Session {
     const lacks = Object.keys(fitting).join(", ");
     if (lacks && this.linked) this.say(`the link names a ${lacks} that this run does not have`, "", "info");
     this.store.set(fitting);
-    if (this.complete) this.store.set({ step: Math.min(step, this.store.steps - 1) });
+    if (!this.complete) return;
+    const last = Math.max(this.store.pictures - 1, 0); // the other run may be the one with more
+    this.store.set({ step: Math.min(step, this.store.steps - 1), picture: Math.min(picture, last) });
   }
 
   recompare(now) {

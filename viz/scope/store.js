@@ -10,6 +10,7 @@
  * @property {number|"mean"} layer
  * @property {number|"mean"} head a KV head
  * @property {?number} patch      the picked visual token
+ * @property {number} picture     which picture of the prompt the image panes show, 0 = the first
  * @property {"attention"|"missed"|"full"} map what the image panes show
  * @property {"run"|"step"} scale colours fixed over the run, or fitted to each step
  * @property {"viridis"|"cividis"} colours of the maps
@@ -35,6 +36,7 @@ export const INITIAL = Object.freeze({
   layer: "mean",
   head: "mean",
   patch: null,
+  picture: 0,
   map: "attention",
   scale: "run",
   colours: "viridis",
@@ -138,6 +140,11 @@ export class Store {
 
   get heads() {
     return this.common("heads");
+  }
+
+  /** How many pictures can be chosen: those of the run that has more. */
+  get pictures() {
+    return Math.max(this.runs.a?.shots?.count ?? 0, this.runs.b?.shots?.count ?? 0);
   }
 
   common(name) {

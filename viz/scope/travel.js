@@ -32,17 +32,29 @@ export function moveHead(store, direction) {
   if (store.heads) store.set({ head: moved(store.state.head, store.heads, direction) });
 }
 
+/** Pick a patch of a run, and show the picture that it is of. */
+export function pickPatch(store, run, patch) {
+  store.set(patch === null ? { patch } : { patch, picture: run.shots.of[patch] });
+}
+
+/** One picture of the prompt on or back; stays at the ends. */
+export function movePicture(store, direction) {
+  const { pictures } = store;
+  if (pictures > 1)
+    store.set({ picture: Math.min(Math.max(store.state.picture + direction, 0), pictures - 1) });
+}
+
 const BRIGHTEST = 12; // patches that a person may want to go through one by one
 
 /**
- * The patch with most attention at this step, of A or else B; the one after it, where such a one is picked.
+ * Pick the patch with most attention at this step, of A or else B; the one after it, where such a one is picked.
  */
-export function nextBrightest(store) {
+export function pickBrightest(store) {
   const run = [store.runs.a, store.runs.b].find((one) => one?.steps);
-  if (!run) return null;
+  if (!run) return;
   const values = run.rows.map_mean.row(store.stepOf(run));
   const order = Array.from(values.keys())
     .sort((left, right) => values[right] - values[left])
     .slice(0, BRIGHTEST);
-  return order[(order.indexOf(store.state.patch) + 1) % order.length] ?? null;
+  pickPatch(store, run, order[(order.indexOf(store.state.patch) + 1) % order.length] ?? null);
 }

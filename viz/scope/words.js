@@ -19,6 +19,17 @@ export function tokenText(run, step) {
   return step === run.steps - 1 && run.stopReason === "stop token" ? "■" : "·";
 }
 
+/** The text of a token, or of part of one, so that spaces and line breaks are seen. */
+export function visible(text) {
+  return text.trim() ? text.replace(/\n/g, "⏎") : text.replace(/ /g, "␣").replace(/\n/g, "⏎") || "·";
+}
+
+/** A visual token as a sentence names it; where there are several pictures, with its own. */
+export function patchName(run, patch) {
+  const { shots } = run;
+  return shots.several ? `patch ${patch} of picture ${shots.list[shots.of[patch]].name}` : `patch ${patch}`;
+}
+
 /** "word" in quotes, for sentences. */
 export const quoted = (run, step) => `“${tokenText(run, step).trim()}”`;
 

@@ -59,7 +59,9 @@ SHAPES = {
     "tall": Shape(grid(5, 24), [(720, 150)]),
     "tiled": tiled(),
     "several": Shape(
-        np.concatenate((grid(8, 8), grid(5, 5))), [(400, 400), (200, 200)], np.repeat((0, 1), (64, 25))
+        np.concatenate((grid(8, 8), grid(5, 5), grid(4, 9))),
+        [(400, 400), (200, 200), (270, 120)],
+        np.repeat((0, 1, 2), (64, 25, 36)),
     ),
 }
 
@@ -77,6 +79,7 @@ def made_trace(shape: str, policy: str = "rcr", layers: int = L, seed: int = 0) 
     if policy == "rcr":
         fire[7, -1] ^= 1  # as an edit does
     selected, row = selections(rng, decides, fire, BEFORE + place.count - IN_WINDOW)
+    files = [picture(*size) for size in place.sizes]
     return Trace(
         meta=metadata(place, policy, managed, rng),
         tokens=rng.integers(0, 9, N, np.int32),
@@ -96,7 +99,8 @@ def made_trace(shape: str, policy: str = "rcr", layers: int = L, seed: int = 0) 
         patch_image=place.column("image"),
         patch_frame=np.zeros(place.count, np.int32),
         patch_level=place.column("level"),
-        image=picture(*place.sizes[0]),
+        image=np.concatenate(files),
+        image_end=np.cumsum([len(file) for file in files], dtype=np.int32) if len(files) > 1 else None,
     )
 
 
@@ -142,11 +146,7 @@ def metadata(place, policy, managed, rng):
         family="made by rule",
         processor="none",
         prompt="Describe.",
-        prompt_pieces=[
-            PromptPiece("<text>", 0, BEFORE, "text"),
-            PromptPiece("<image>", BEFORE, place.count, "image"),
-            PromptPiece("Describe.", BEFORE + place.count, WINDOW - IN_WINDOW, "text"),
-        ],
+        prompt_pieces=pieces(place),
         policy=policy,
         settings={**Settings(select=S, skip_layers=1).to_dict(), "max_new_tokens": N},
         image_size=place.sizes,
@@ -165,6 +165,18 @@ def metadata(place, policy, managed, rng):
         dtype="float32",
         device="cpu",
     )
+
+
+def pieces(place: Shape) -> list[PromptPiece]:
+    """One piece a text token, but for one of two tokens; one an image."""
+    runs = [(f" w{at}", 1, "text") for at in range(BEFORE - 2)] + [("é", 2, "text")]
+    runs += [("<image>", int(count), "image") for count in np.bincount(place.column("image"))]
+    runs += [(word, 1, "text") for word in ("Describe", " this", ".", "\n", " ")][: WINDOW - IN_WINDOW]
+    starts = np.cumsum([0, *(count for _, count, _ in runs)])
+    return [
+        PromptPiece(text, int(start), count, kind)
+        for start, (text, count, kind) in zip(starts, runs, strict=False)
+    ]
 
 
 def picture(height: int, width: int) -> np.ndarray:

@@ -86,9 +86,9 @@ def _meta(policy, words):
         processor="none",
         prompt="Describe.",
         prompt_pieces=[
-            PromptPiece("<text>", 0, TEXT, "text"),
+            *(PromptPiece(f" w{at}", at, 1, "text") for at in range(TEXT)),
             PromptPiece("<image>", TEXT, P, "image"),
-            PromptPiece("Describe.", TEXT + P, WINDOW, "text"),
+            *(PromptPiece(f" v{at}", TEXT + P + at, 1, "text") for at in range(WINDOW)),
         ],
         policy=policy,
         settings={**Settings(select=S).to_dict(), "max_new_tokens": N, "repetition_penalty": 1.0},

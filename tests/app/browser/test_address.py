@@ -16,6 +16,7 @@ FIRST = {  # what a view is where nothing was chosen
     "layer": "mean",
     "head": "mean",
     "patch": None,
+    "picture": 0,
     "map": "attention",
     "scale": "run",
     "colours": "viridis",
@@ -26,7 +27,7 @@ FIRST = {  # what a view is where nothing was chosen
     "follow": True,
     "speed": 8,
 }
-LETTERS = dict(zip(FIRST, "slhpmkqcozrfv", strict=True))
+LETTERS = dict(zip(FIRST, "slhpimkqcozrfv", strict=True))
 NOT_KEPT = {"playing", "hoverStep", "hoverPatch"}  # of the moment
 HOSTILE = [
     "a=%3Cimg%20src%3Dx%20onerror%3D%22window.harmed%3D1%22%3E",
@@ -43,6 +44,8 @@ HOSTILE = [
     "z=2,-5,9&r=1&r=2,3,4",
     "z=4,1,0&r=9999999,9999999&s=9999999&l=9999999&h=9999999&p=9999999",
     "p=0x1&s=+1&l=%00&o=%20&v=1e1",
+    "i=9999999",
+    "i=-1&i=x",
     "s=5&s=6&l=2&l=3&&&===&=&a",
     "#" * 50,
 ]
@@ -74,6 +77,7 @@ def random_view(rng) -> dict[str, object]:
         "layer": int(rng.integers(L)),
         "head": int(rng.integers(H)),
         "patch": int(rng.integers(SHAPES["wide"].count)),
+        "picture": 0,  # the only one
         "map": str(rng.choice(["attention", "missed", "full"])),
         "scale": "step",
         "colours": str(rng.choice(["viridis", "cividis"])),
@@ -183,7 +187,7 @@ def test_hostile_addresses_do_no_harm(scope, ours, runs):
 
 
 def random_text(rng) -> str:
-    letters = list("slhpmkcozrfv")
+    letters = list("slhpimkcozrfv")
     values = [
         "1",
         "-1",

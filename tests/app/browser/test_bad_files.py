@@ -15,8 +15,8 @@ from tests.app.web_samples import sample_trace
 
 def files() -> dict[str, tuple[bytes, str]]:
     whole = trace_bytes(sample_trace(4))
-    newer = whole.replace(b'\\"schema\\": \\"1.1\\"', b'\\"schema\\": \\"9.0\\"')
-    newer = newer.replace(b'\\"schema\\":\\"1.1\\"', b'\\"schema\\":\\"9.0\\"')
+    newer = whole.replace(b'\\"schema\\": \\"1.2\\"', b'\\"schema\\": \\"9.0\\"')
+    newer = newer.replace(b'\\"schema\\":\\"1.2\\"', b'\\"schema\\":\\"9.0\\"')
     assert newer != whole
     return {
         "cut": (whole[:-100], "the file is cut short, 100 of"),

@@ -7,6 +7,7 @@ import threading
 import pytest
 
 import app
+from rcr_core.errors import ScopeError
 from rcr_core.runs import RunStore
 from tests.app.browser.conftest import Watched, free_port
 from tests.app.browser.form import (
@@ -149,6 +150,33 @@ def test_a_setting_out_of_its_range_is_named(form, field):
     check_it_works(form)
 
 
+def test_pictures_are_scaled_down_to_max_pixels(form, store):
+    """A number of pixels that no model reads is refused; an empty field is no limit."""
+    more = form.locator("#rail").get_by_role("button", name="More settings")
+    more.click()
+    fill(form, "max_pixels", "1023")
+    assert "max_pixels must be 1,024 or more, got 1,023" in press_run_and_read(form)
+    for value, side in (("25600", 160), ("", 320)):
+        fill(form, "max_pixels", value)
+        press_run(form)
+        wait_for_end(form)
+        assert shown_run(store, form, "a").trace().meta.image_size == ((side, side),)
+        wait_until_idle(store, form)
+    more.click()
+
+
+def test_more_tokens_than_the_model_holds_are_refused_in_words(form, store):
+    fill(form, "max_new_tokens", "4096")
+    press_run(form)
+    words = "more than the 4096 that bundled-captioner can hold"
+    form.wait_for_function(
+        "(words) => document.querySelector('#scope').textContent.includes(words)", arg=words
+    )
+    wait_until_idle(store, form)
+    fill(form, "max_new_tokens", str(SHORT))
+    check_it_works(form)
+
+
 def test_a_seed_that_no_scene_has_is_named(form):
     seed = form.locator("#new-scene input")
     seed.fill("1000000")
@@ -228,7 +256,7 @@ def hold_places(store, who: str, count: int):
 
     def make():
         gate.wait(30)
-        raise app.ScopeError("only held a place")
+        raise ScopeError("only held a place")
 
     runs = [store.start(who, make, policy="full", label="held") for _ in range(count)]
 

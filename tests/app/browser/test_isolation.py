@@ -8,6 +8,7 @@ import httpx
 import pytest
 
 import app
+from rcr_core.bundled.examples import EXAMPLES_FOLDER
 from rcr_core.runs import RunStore
 from rcr_core.web import scope_routes
 from tests.app.browser.conftest import Watched, free_port
@@ -156,7 +157,7 @@ def test_a_person_logs_in_and_the_whole_page_works(chromium, guarded):
 
 def test_files_of_the_server_cannot_be_had_by_their_path(address):
     with httpx.Client(base_url=address) as client:
-        for path in ("/etc/hostname", app.__file__, f"{app.EXAMPLES_FOLDER}/../../../etc/passwd"):
+        for path in ("/etc/hostname", app.__file__, f"{EXAMPLES_FOLDER}/../../../etc/passwd"):
             assert client.get(f"/gradio_api/file={path}").status_code in (403, 404)
         picture = {"path": "/etc/hostname", "meta": {"_type": "gradio.FileData"}}
         asked = client.post("/gradio_api/call/start_run", json={"data": [picture, "", "rcr", {}, 1]})

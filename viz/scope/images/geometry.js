@@ -35,17 +35,14 @@ export function zoomedAt(pane, picture, zoom, factor, x, y) {
 }
 
 /**
- * Which visual tokens a pane draws: those of one image, of its tiles where it has some. f32 boxes, in [0, 1].
+ * Which visual tokens a pane draws: those of one picture, of its tiles where it has some, that have a box.
+ * @param {import("./shots.js").Shot} shot
  */
-export function shownPatches(run, image = 0) {
-  const shown = [];
-  const tiled = run.patchLevel.some((level, patch) => level === 1 && run.patchImage[patch] === image);
-  for (let patch = 0; patch < run.patches; patch += 1) {
-    const right = run.patchImage[patch] === image && run.patchFrame[patch] === 0;
-    if (right && (!tiled || run.patchLevel[patch] === 1) && !Number.isNaN(run.patchBox[4 * patch]))
-      shown.push(patch);
-  }
-  return shown;
+export function shownPatches(run, { patches }) {
+  const tiled = patches.some((patch) => run.patchLevel[patch] === 1);
+  return patches.filter(
+    (patch) => (!tiled || run.patchLevel[patch] === 1) && !Number.isNaN(run.patchBox[4 * patch]),
+  );
 }
 
 /** The visual token under a point of the pane, or null. */

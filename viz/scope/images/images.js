@@ -6,6 +6,7 @@ import { colour } from "../palette.js";
 import { MAP_NAMES, short } from "../words.js";
 import { coverage } from "./painting.js";
 import { DifferencePane } from "./difference.js";
+import { Filmstrip } from "./filmstrip.js";
 import { Pane } from "./pane.js";
 import { Scales } from "./scales.js";
 
@@ -14,6 +15,7 @@ const KEYS = [
   "layer",
   "head",
   "patch",
+  "picture",
   "map",
   "scale",
   "colours",
@@ -39,8 +41,9 @@ export function mountImages(element, store) {
   const a = new Pane(row, store, "a", scales, preview);
   const b = new Pane(row, store, "b", scales, preview);
   const difference = new DifferencePane(row, store, a, b);
+  const film = new Filmstrip(store, [a, b]);
   const legend = new Legend(store, [a, b]);
-  element.append(row, legend.element);
+  element.append(film.element, row, legend.element);
   let last = -1;
   const draw = (state) => {
     row.classList.toggle("scope-three", state.diff);
@@ -50,6 +53,7 @@ export function mountImages(element, store) {
     a.draw();
     b.draw();
     difference.draw();
+    film.draw();
     legend.draw();
   };
   store.add({ keys: KEYS, draw });

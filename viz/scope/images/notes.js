@@ -1,6 +1,6 @@
 /** What an image pane says in words: its title, its note, and a patch under the pointer. */
 
-import { MAP_NAMES, percent, policyTitle, quoted, short } from "../words.js";
+import { MAP_NAMES, patchName, percent, policyTitle, quoted, short } from "../words.js";
 
 /** @param {import("./pane.js").Pane} pane */
 export function titleText(pane) {
@@ -19,11 +19,17 @@ export function titleText(pane) {
  */
 export function noteText(pane, found) {
   const { run, step } = pane;
-  const { layer, map } = pane.store.state;
+  const { layer } = pane.store.state;
   if (step === 0) return "prefill: attends to the whole prompt; outlined is what is kept for the next step";
   const missed = pane.evicts(step) ? missedText(run, step, layer) : "nothing is evicted here";
   const onImage = layer === "mean" ? run.visualShare(step) : run.rows.mass.at(step, 4 * layer);
-  return `${missed}; ${percent(onImage)} on kept patches${lacking(run, map, found)}`;
+  return `${missed}; ${percent(onImage)} on kept patches${onThis(pane)}${lacking(pane, found)}`;
+}
+
+/** Of several pictures, how much attention rests on the one that is shown. */
+function onThis({ run, shot, sums, store }) {
+  if (!sums || store.state.map !== "attention") return "";
+  return `, ${percent(sums[run.shots.list.indexOf(shot)])} on this picture`;
 }
 
 function missedText(run, step, layer) {
@@ -33,15 +39,19 @@ function missedText(run, step, layer) {
     : drift;
 }
 
-function lacking(run, map, found) {
+function lacking({ run, store }, found) {
+  const { layer, map } = store.state;
   if (!found) return run.records(map) ? "; the map is on its way" : "; this run has no such map";
-  return found.exact ? "" : "; mean over layers until the layer's map is here";
+  if (!found.exact) return "; mean over layers until the layer's map is here";
+  const ofLayers = layer !== "mean" || map !== "attention";
+  return run.patchCell && ofLayers ? "; maps of layers are means over neighbouring patches" : "";
 }
 
 export function patchText(pane, patch) {
-  if (!pane.found) return `patch ${patch}: the map is not here yet`;
+  const name = patchName(pane.run, patch);
+  if (!pane.found) return `${name}: the map is not here yet`;
   const state = pane.evicts(pane.step) ? `, ${stateText(pane.memory, patch)}` : "";
-  return `patch ${patch}: ${MAP_NAMES[pane.store.state.map]} ${short(pane.memory.values[patch])}${state}`;
+  return `${name}: ${MAP_NAMES[pane.store.state.map]} ${short(pane.memory.values[patch])}${state}`;
 }
 
 function stateText({ now, before }, patch) {

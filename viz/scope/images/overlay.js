@@ -65,8 +65,27 @@ function keptShare(run, step, layer, head, into, count) {
   const layers = layer === "mean" ? run.managedLayers : [layer];
   const pairs = layers.length * (head === "mean" ? run.heads : 1);
   for (const one of layers) {
-    run.keptCount(step, one, head, count);
+    keptCount(run, step, one, head, count);
     for (let patch = 0; patch < into.length; patch += 1) into[patch] += count[patch] / pairs;
+  }
+  return into;
+}
+
+/** How many KV heads of a layer kept each visual token at a step, u8 [P]; `head` counts that head alone. */
+export function keptCount(run, step, layer, head, into = new Uint8Array(run.patches)) {
+  into.fill(0);
+  const heads = head === "mean" ? run.heads : 1;
+  for (let offset = 0; offset < heads; offset += 1) {
+    const chosen = run.selection(step, layer, head === "mean" ? offset : head);
+    if (!chosen) {
+      for (let patch = 0; patch < into.length; patch += 1) into[patch] += 1;
+      continue;
+    }
+    for (const index of chosen) {
+      const patch = run.patchOf[index];
+      if (patch >= 0) into[patch] += 1;
+    }
+    for (const patch of run.windowPatches) into[patch] += 1;
   }
   return into;
 }

@@ -5,14 +5,14 @@
 
 import { colour } from "../palette.js";
 
-const KEPT = 1e-6;
+export const KEPT = 1e-6;
 // of outlines: kept by few, by some, by most of the shown layers and KV heads
 const STRENGTHS = [0.18, 0.55, 1];
 const SIGN_ROOM = 12; // CSS pixels
 
 /**
  * @typedef {Object} Scene everything that a pane shows at one moment
- * @property {import("../run.js").Run} run
+ * @property {?ImageBitmap} image
  * @property {number[]} shown          the visual tokens that are drawn
  * @property {import("./geometry.js").Rectangle} picture
  * @property {Float32Array} boxes      rectangles of the patches, [P, 4]
@@ -29,10 +29,10 @@ const SIGN_ROOM = 12; // CSS pixels
 
 /** @param {CanvasRenderingContext2D} context @param {Scene} scene @param {object} theme */
 export function paint(context, scene, theme) {
-  const { picture, run } = scene;
-  if (run.image) {
-    context.imageSmoothingEnabled = picture.width < 2 * run.image.width;
-    context.drawImage(run.image, picture.x, picture.y, picture.width, picture.height);
+  const { picture, image } = scene;
+  if (image) {
+    context.imageSmoothingEnabled = picture.width < 2 * image.width;
+    context.drawImage(image, picture.x, picture.y, picture.width, picture.height);
   }
   if (scene.values) paintValues(context, scene);
   if (scene.kept) paintStates(context, scene);
@@ -101,7 +101,7 @@ function paintStates(context, scene) {
     if (!is) hatch(evicted, box);
     if (!is && !was) continue;
     const state = is ? (was ? "kept" : "in") : "out";
-    const strength = Math.ceil(STRENGTHS.length * Math.min(2 * (is ? now[patch] : before[patch]), 1)) - 1;
+    const strength = strengthOf(is ? now[patch] : before[patch]);
     const key = `${state} ${strength}`;
     if (!looks.has(key)) looks.set(key, { state, strength, path: new Path2D() });
     outline(looks.get(key).path, box, state);
@@ -114,6 +114,11 @@ function paintStates(context, scene) {
   }
   context.setLineDash([]);
   context.globalAlpha = 1;
+}
+
+/** Which of the strengths stands for the share of (layer, KV head) pairs that keep an entry, above 0. */
+export function strengthOf(share) {
+  return Math.ceil(STRENGTHS.length * Math.min(2 * share, 1) - KEPT) - 1; // not one more for a last digit
 }
 
 function strokeTwice(context, path, ...strokes) {

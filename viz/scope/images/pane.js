@@ -8,6 +8,9 @@ import { clampedZoom, patchAt, pictureIn, shownPatches, zoomedAt } from "./geome
 import { noteText, patchText, titleText } from "./notes.js";
 import { keptShares, mapValues, memoryFor } from "./overlay.js";
 import { paint, rectangles } from "./painting.js";
+import { PromptStrip } from "./prompt.js";
+
+const TALLEST = 1; // height over width of a pane that shows one of several pictures
 
 export class Pane {
   /**
@@ -16,7 +19,8 @@ export class Pane {
    * @param {{step: ?number}} preview a step that is shown for the moment instead of the current one
    */
   constructor(parent, store, which, scales, preview) {
-    Object.assign(this, { store, which, scales, preview, run: null, shown: [], memory: null, drag: null });
+    Object.assign(this, { store, which, scales, preview, run: null, shot: null });
+    Object.assign(this, { shown: [], memory: null, sums: null, drag: null });
     this.title = make("div", { class: "scope-pane-title" });
     this.canvas = make("canvas", { "aria-hidden": "true" });
     this.tip = make("div", { class: "scope-tip", hidden: true });
@@ -28,12 +32,14 @@ export class Pane {
       this.tip,
     );
     this.note = make("div", { class: "scope-pane-note" });
+    this.prompt = new PromptStrip(store, which);
     this.element = make(
       "figure",
       { class: `scope-pane scope-pane-${which}` },
       this.title,
       this.box,
       this.note,
+      this.prompt.element,
     );
     parent.append(this.element);
     this.listen();
@@ -52,9 +58,7 @@ export class Pane {
   }
 
   get pictureSize() {
-    if (this.run?.image) return [this.run.image.width, this.run.image.height];
-    const [height, width] = this.run?.meta?.image_size[0] ?? [1, 1];
-    return [width, height];
+    return this.shot ? this.run.pictureSize(this.shot.image) : [1, 1];
   }
 
   get size() {
@@ -119,14 +123,27 @@ export class Pane {
     this.store.set({ zoom: zoomedAt(this.size, this.pictureSize, this.store.state.zoom, factor, x, y) });
   }
 
+  /** Take up the run and the chosen picture of it, if they are others than before. */
   takeRun() {
     const run = this.store.runs[this.which];
-    if (run === this.run && (!run || this.memory?.patches === run.patches)) return;
+    const shot = run?.shots?.at(this.store.state.picture) ?? null;
+    if (run !== this.run || this.memory?.patches !== run?.patches) {
+      this.memory = run?.meta ? memoryFor(run.patches) : null;
+      this.shot = undefined;
+    }
     this.run = run;
-    this.memory = run?.meta ? memoryFor(run.patches) : null;
-    this.shown = run?.patches ? shownPatches(run) : [];
-    const [width, height] = this.pictureSize;
-    this.box.style.aspectRatio = `${width} / ${Math.max(height, width / 2)}`;
+    if (shot === this.shot) return;
+    this.shot = shot;
+    this.shown = shot ? shownPatches(run, shot) : [];
+    this.box.style.aspectRatio = `1 / ${this.heightOverWidth}`;
+  }
+
+  /** Of the pane. With several pictures it is the same for each, so that what is below stays in place. */
+  get heightOverWidth() {
+    const { run } = this;
+    const ratio = ([width, height]) => Math.max(height / width, 0.5);
+    if (!run?.shots?.several) return ratio(this.pictureSize);
+    return Math.min(Math.max(...run.shots.list.map(({ image }) => ratio(run.pictureSize(image)))), TALLEST);
   }
 
   draw() {
@@ -137,7 +154,8 @@ export class Pane {
     this.title.replaceChildren(badge(this.which), titleText(this));
     if (!run?.steps) {
       this.note.textContent = "";
-      if (run?.image) paint(context, this.bare(), {});
+      this.prompt.element.hidden = true;
+      if (this.shot) paint(context, this.bare(), {});
       return;
     }
     const { state } = store;
@@ -145,6 +163,7 @@ export class Pane {
     const found = mapValues(run, store.pages[this.which], step, state, this.memory.values);
     const kept = this.evicts(step) ? keptShares(run, step, state, this.memory) : null;
     this.found = found;
+    this.sums = found && run.shots.several ? run.shots.sums(found.values) : null;
     const scene = {
       ...this.bare(),
       values: found?.values ?? null,
@@ -153,6 +172,7 @@ export class Pane {
     };
     paint(context, { ...scene, box: spokenObject(run, step)?.box ?? null }, themeColours(this.box));
     this.note.textContent = noteText(this, found);
+    this.prompt.draw(run, step, kept !== null);
     this.showTip();
   }
 
@@ -167,10 +187,11 @@ export class Pane {
   /** The picture alone, as a scene. */
   bare() {
     const { run, shown, picture } = this;
-    const { opacity, colours, patch, hoverPatch } = this.store.state;
+    const { opacity, colours } = this.store.state;
+    const [patch, hoverPatch] = ["patch", "hoverPatch"].map((name) => this.here(this.store.state[name]));
     const boxes = this.boxes(picture);
     const scene = {
-      run,
+      image: this.shot && run.images[this.shot.image],
       shown,
       picture,
       boxes,
@@ -182,6 +203,12 @@ export class Pane {
       box: null,
     };
     return { ...scene, colours, patch, hoverPatch };
+  }
+
+  /** A patch, where it is of the picture that is shown; else null. */
+  here(patch) {
+    const { shots } = this.run;
+    return patch !== null && shots.list[shots.of[patch]] === this.shot ? patch : null;
   }
 
   evicts(step) {

@@ -41,7 +41,7 @@ function explainStep(run, step) {
 
 function explainLayer(run, step, layer) {
   if (!run.meta.managed[layer])
-    return `Layer ${layer} attends within a sliding window and is passed through; no policy selects there.`;
+    return `Layer ${layer} is passed through, as it has no full attention (but a sliding window, say); no policy selects there.`;
   if (!run.decided(step, layer))
     return `Layer ${layer} keeps its whole prefix. ${REASONS[run.policy] ?? ""}`.trim();
   const drift = run.rows.drift.at(step, layer);

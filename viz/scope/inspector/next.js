@@ -1,7 +1,7 @@
 /** The likeliest next tokens of a step, with their probabilities as bars. */
 
 import { make } from "../dom.js";
-import { percent } from "../words.js";
+import { percent, visible } from "../words.js";
 
 export class NextTokens {
   constructor() {
@@ -35,8 +35,4 @@ export class NextTokens {
     this.body.append(element);
     this.lines.push({ element, word, bar, number });
   }
-}
-
-function visible(text) {
-  return text.trim() ? text.replace(/\n/g, "⏎") : text.replace(/ /g, "␣").replace(/\n/g, "⏎") || "·";
 }

@@ -1,7 +1,8 @@
 /** The other way round: for a picked patch, how long each layer kept it, and which words used it. */
 
 import { make, termLink } from "../dom.js";
-import { percent, short, tokenText } from "../words.js";
+import { keepers, keeperText } from "../images/pieces.js";
+import { patchName, percent, short, tokenText } from "../words.js";
 
 const WORDS = 6;
 
@@ -37,12 +38,12 @@ export class PatchFacts {
     const { patch } = this.store.state;
     this.element.hidden = patch === null || patch >= run.patches; // the other run may be of another picture
     if (this.element.hidden) return;
-    const now = keepers(run, step, patch);
-    const where = now.length ? `kept now in ${now.map(layerText).join(", ")}` : "evicted now in every layer";
+    const now = keepers(run, step, run.patchPosition[patch]);
+    const where = now.length ? `kept now in ${now.map(keeperText).join(", ")}` : "evicted now in every layer";
     const key = `${run.id} ${patch} ${run.steps}`;
     if (key !== this.key) this.history(run, patch);
     this.key = key;
-    this.facts.textContent = `Patch ${patch}: ${where}; kept in ${percent(this.share)} of layer-steps${this.last}.`;
+    this.facts.textContent = `${patchName(run, patch).replace("p", "P")}: ${where}; kept in ${percent(this.share)} of layer-steps${this.last}.`;
   }
 
   /** What does not depend on the current step: the share over all steps, by layer too, and the words. */
@@ -80,24 +81,6 @@ function layerBar(layer, share) {
     make("span", {}, percent(share)),
   );
 }
-
-/** Layers that keep a patch at a step, with how many of their KV heads do. */
-function keepers(run, step, patch) {
-  const index = run.patchPosition[patch];
-  return run.managedLayers
-    .map((layer) => {
-      const heads = Array.from({ length: run.heads }, (_, head) => run.selection(step, layer, head));
-      return {
-        layer,
-        count: heads.filter((chosen) => !chosen || chosen.includes(index)).length,
-        of: run.heads,
-      };
-    })
-    .filter(({ count }) => count > 0);
-}
-
-const layerText = ({ layer, count, of }) =>
-  count === of ? `layer ${layer}` : `layer ${layer} (${count} of ${of} KV heads)`;
 
 /** Per distinct selection, the share of its KV heads that hold a prefix entry. */
 function rowsThatKeep(run, index) {

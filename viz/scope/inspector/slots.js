@@ -3,6 +3,8 @@
  */
 
 import { make, termLink } from "../dom.js";
+import { pickPatch } from "../travel.js";
+import { patchName } from "../words.js";
 
 const MOST_HEADS = 4; // rows; a person picks one KV head for more
 
@@ -28,7 +30,7 @@ export class Slots {
 
   pick(event) {
     const patch = this.patchOf(event);
-    if (patch !== null) this.store.set({ patch });
+    if (patch !== null) pickPatch(this.store, this.store.runs[this.which], patch);
   }
 
   hover(event) {
@@ -75,7 +77,7 @@ export class Slots {
 
   label(chip, run, index, fresh) {
     const patch = run.patchOf[index];
-    const kind = patch >= 0 ? `patch ${patch}` : "text";
+    const kind = patch >= 0 ? patchName(run, patch) : "text";
     const key = `${run.id} ${index} ${fresh}`;
     if (chip.dataset.key === key) return;
     chip.dataset.key = key;

@@ -135,7 +135,11 @@ export function sizeText(bytes) {
 
 function readsWhy(run) {
   if (run.policy === "full") return "the whole prefix stays in the cache: nothing is fetched from elsewhere";
-  return run.full_scan_reads ? `a full scan reads ${readsText(run.full_scan_reads)}` : "not known";
+  if (!run.full_scan_reads) return "not known";
+  const counted = Number.isFinite(run.reads_fetched)
+    ? `counted: ${readsText(run.reads_fetched)} fetched from host memory, of ${readsText(run.reads_asked)} asked for; `
+    : "";
+  return `${counted}a full scan reads ${readsText(run.full_scan_reads)}`;
 }
 
 const readsText = (value) => (value < 10 ? short(value) : String(Math.round(value)));
