@@ -5,10 +5,11 @@ from __future__ import annotations
 import argparse
 from pathlib import Path
 
-from rcr_core.bundled.captioner import MODEL_FOLDER
+from rcr_core.models.asking import add_placement, placement_of
 from rcr_core.runs import RunStore
+from rcr_core.serving.models import Models
 from rcr_core.serving.studies import SHIPPED, Studies
-from rcr_core.serving.workbench import Workbench
+from rcr_core.serving.workbench import MAX_PROMPT_TOKENS, Workbench
 
 _LAST_PORT = 65535
 
@@ -16,15 +17,25 @@ _LAST_PORT = 65535
 def parser() -> argparse.ArgumentParser:
     options = argparse.ArgumentParser(prog="app.py", description="Serve the page of RCR Scope.")
     options.add_argument(
-        "--model", default=str(MODEL_FOLDER), help="folder or hub id (default: the bundled captioner)"
+        "--model",
+        action="append",
+        default=[],
+        metavar="ID_OR_PATH",
+        help="folder or hub id (default: the bundled captioner); may be repeated, the page then has a picker",
     )
-    options.add_argument("--device", default="auto", help="auto, cpu, cuda or cuda:N (default: auto)")
-    options.add_argument("--dtype", default="auto", help="auto, float32, bfloat16 or float16 (default: auto)")
+    add_placement(options)
     options.add_argument("--host", default="127.0.0.1", help="address to serve on (default: 127.0.0.1)")
     options.add_argument("--port", type=_port, default=7860, help="port to serve on (default: 7860)")
     options.add_argument("--auth", type=_login, metavar="USER:PASSWORD", help="ask for this login")
     options.add_argument(
         "--max-runs", type=_one_or_more, default=2, help="runs that decode at once (default: 2)"
+    )
+    options.add_argument(
+        "--max-prompt-tokens",
+        type=_one_or_more,
+        default=MAX_PROMPT_TOKENS,
+        metavar="N",
+        help=f"refuse longer prompts, pictures included (default: {MAX_PROMPT_TOKENS})",
     )
     options.add_argument(
         "--study",
@@ -42,7 +53,9 @@ def parser() -> argparse.ArgumentParser:
 
 def studies_of(options: argparse.Namespace, store: RunStore) -> Studies:
     """The studies of a server, on its model. Raises `StudyError` where one that is to be shown is none."""
-    studies = Studies(Workbench(options.model, options.device, options.dtype, store), shipped=SHIPPED)
+    models = Models(options.model, placement_of(options))
+    workbench = Workbench(models, store, options.max_prompt_tokens)
+    studies = Studies(workbench, shipped=SHIPPED)
     for path in options.study:
         studies.publish(path)
     return studies

@@ -40,6 +40,15 @@ class Scripts:
             for name, policy in POLICIES.items()
         ]
 
+    def list_models(self) -> dict[str, Any]:
+        """List the models that a server can switch between, and how the chosen one stands."""
+        return self.form.workbench.server()
+
+    def choose_model(self, model: str) -> dict[str, Any]:
+        """Switch a server to another of its models, for all. Returns at once; runs wait for the model."""
+        self.form.workbench.choose(str(model))
+        return self.list_models()
+
     def start_run(
         self,
         client: str,
@@ -48,14 +57,18 @@ class Scripts:
         policy: str,
         settings: dict[str, Any] | None,
         max_new_tokens: float,
+        more: list[str] | None = None,
+        max_pixels: float | None = None,
     ) -> dict[str, str]:
         """Start decoding a caption of an image under a policy. Returns its id, and the key that reads it.
 
+        `more` are further images for the prompt, in order; the frames of a video are sent as such. Images of
+        more than `max_pixels` are scaled down first.
         The runs of one `client`, an address, are one owner's: its share of the queue and of the store.
         """
         count = whole_number("max_new_tokens", max_new_tokens)
         request = CaptionRequest(policy, settings_from(settings or {}), max_new_tokens=count)
-        question = self.form.question(image, prompt or self.form.workbench.prompt)
+        question = self.form.question(image, prompt or self.form.workbench.prompt, None, more, max_pixels)
         run = self.form.workbench.start(self._owner(client), question, request)
         return {"run": run.id, "key": run.key}
 

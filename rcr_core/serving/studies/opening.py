@@ -68,10 +68,13 @@ def _check_model(row: Row, workbench: Workbench) -> None:
     except TimeoutError:
         raise StudyError("the model is still being loaded", "try again in a moment") from None
     if (row.model, row.dtype) != (here.model, here.dtype):
-        server = f"{here.model} in {here.dtype}"
+        there = row.dtype == here.dtype and row.model in workbench.models.names
         raise StudyError(
-            f"this row was decoded by {row.model} in {row.dtype}, this server has {server}",
-            f"start app.py with --model {row.model} --dtype {row.dtype}",
+            f"this row was decoded by {row.model} in {row.dtype}, "
+            f"this server has {here.model} in {here.dtype}",
+            f"choose {row.model} in the Scope tab"
+            if there
+            else f"start app.py with --model {row.model} --dtype {row.dtype}",
         )
     if row.weights != here.weights:
         raise StudyError(

@@ -128,7 +128,7 @@ class Studies:
 
     def open(self, study: HeldStudy, key: str, owner: str) -> dict[str, Any]:
         """Show a row of a study as a pair of runs in the store, see `open_row`."""
-        with self._opening:
+        with self._opening, self.workbench.models.held():
             return open_row(study, key, owner, self.workbench)
 
     def close(self) -> None:

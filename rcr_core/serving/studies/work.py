@@ -29,8 +29,9 @@ _log = logging.getLogger(__name__)
 def work(held: HeldStudy, asked: Asked, workbench: Workbench, turns: Turns) -> None:
     """Take a study to its end. Whatever happens, it is over afterwards."""
     try:
-        if (captioner := _captioner(held, workbench)) is not None:
-            _decode(held, asked, SharedWorkers(captioner, turns, held))
+        with workbench.models.held():
+            if (captioner := _captioner(held, workbench)) is not None:
+                _decode(held, asked, SharedWorkers(captioner, turns, held))
         held.end()
     except ScopeError as error:
         held.end(error)
