@@ -8,6 +8,7 @@ from dataclasses import fields
 from rcr_core.bundled.captioner import MODEL_FOLDER
 from rcr_core.edits import KINDS, Edit, edits_from_dicts
 from rcr_core.errors import EditError
+from rcr_core.models.asking import add_placement
 from rcr_core.policies import POLICIES
 from rcr_core.settings import Settings, range_text
 
@@ -20,8 +21,7 @@ def add_model(parser: argparse.ArgumentParser) -> None:
         metavar="ID_OR_PATH",
         help="a local folder or a hub id (default: the bundled captioner)",
     )
-    group.add_argument("--device", default="auto", help="auto, cpu, cuda or cuda:N (default: auto)")
-    group.add_argument("--dtype", default="auto", help="auto, float32, bfloat16, float16 (default: auto)")
+    add_placement(group)
 
 
 def add_policy(parser: argparse.ArgumentParser) -> None:

@@ -1,105 +1,88 @@
-"""`bench`: speed and memory of the policies on this machine."""
+"""`bench`: checks, speed and memory of the policies on this machine."""
 
 from __future__ import annotations
 
 import argparse
 import json
+import sys
+import time
+from dataclasses import asdict, replace
 
 import torch
 
-from rcr_core.bench import Contest, memory, prefill_seconds, random_contest, step_seconds
-from rcr_core.bundled.captioner import MODEL_FOLDER
-from rcr_core.bundled.scenes import CAPTION_PROMPT, make_scene
+from rcr_core.bench import CONTESTS, SECTIONS, Plan, Section, run_bench
 from rcr_core.console.arguments import count
-from rcr_core.models import load_model, pick_device, prepare
-from rcr_core.policies import POLICIES
-
-# The oracle is left out: it decodes as any one-shot policy does.
-POLICY_NAMES = tuple(name for name in POLICIES if name != "oracle")
-CONTESTANTS = {
-    "bundled": ("generate", *POLICY_NAMES, "rcr, traced"),
-    "4k": ("generate", *POLICY_NAMES, "rcr, traced"),
-    "16k": ("generate", "full", "bacon", "exact", "rcr", "rcr, traced"),
-}
-# (contest, numerator, denominator, target ratio)
-TARGETS = (
-    ("bundled", "rcr, traced", "generate", 1.25),
-    ("4k", "rcr, traced", "generate", 0.85),
-    ("16k", "rcr, traced", "generate", 0.4),
-    ("4k", "bacon", "generate", 0.7),
-    ("4k", "snapkv", "generate", 0.7),
-    ("bundled", "rcr, traced", "rcr", 1.10),
-    ("4k", "prefill with BACON and sketch", "plain prefill", 1.08),
-)
+from rcr_core.console.bench_tables import as_lines, as_markdown
+from rcr_core.models import pick_device
 
 
 def add_parser(commands) -> None:
-    parser = commands.add_parser("bench", help="measure the policies against plain generate on this machine")
+    parser = commands.add_parser("bench", help="check and measure the policies on this machine")
     parser.add_argument("--device", default="cpu", help="cpu, cuda or cuda:N (default: cpu)")
+    parser.add_argument(
+        "--sections", type=_sections, metavar="A,B", help=f"some of {','.join(SECTIONS)} (default: all)"
+    )
+    parser.add_argument(
+        "--only", choices=CONTESTS, help="step times of one contest, and no other section unless it is named"
+    )
+    parser.add_argument("--minutes", type=_minutes, default=8.0, help="time that it may take (default: 8)")
     parser.add_argument("--threads", type=count, help="CPU threads (default: torch's choice)")
-    parser.add_argument("--rounds", type=count, default=8, help="turns of every contestant (default: 8)")
-    parser.add_argument("--steps", type=count, default=24, help="decode steps a turn (default: 24)")
-    parser.add_argument("--only", choices=tuple(CONTESTANTS), help="one contest instead of all three")
-    parser.add_argument("--json", action="store_true", help="print one JSON object")
+    parser.add_argument("--rounds", type=count, help="turns of every contestant (default: 8; 3 on a GPU)")
+    parser.add_argument("--steps", type=count, help="decode steps a turn (default: 24; 16 on a GPU)")
+    forms = parser.add_mutually_exclusive_group()
+    forms.add_argument("--json", action="store_true", help="print one JSON object")
+    forms.add_argument("--markdown", action="store_true", help="print the tables as Markdown")
     parser.set_defaults(run=run)
 
 
-def run(options: argparse.Namespace) -> None:
-    pick_device(options.device)
+def run(options: argparse.Namespace) -> int:
+    """1 where a check did not pass or a section failed, else 0."""
+    plan = _plan(options)
     if options.threads:
         torch.set_num_threads(options.threads)
-    found = {}
-    for name in [options.only] if options.only else CONTESTANTS:
-        found[name] = _result(name, options)
-        if not options.json:
-            _print_result(found[name])
-    ratios = _ratios(found)
+    begun = time.monotonic()
+
+    def say(text: str) -> None:
+        print(f"[{time.monotonic() - begun:6.1f} s] {text}", file=sys.stderr, flush=True)
+
+    sections = run_bench(plan, say)
+    machine = plan.machine()
     if options.json:
-        print(json.dumps({"contests": found, "ratios": ratios, "threads": torch.get_num_threads()}))
-        return
-    print("ratios of medians")
-    for row in ratios:
-        print(f"  {row['contest']:9s}{row['what']:46s}{row['ratio']:6.2f}   target <= {row['target']}")
+        print(json.dumps({"machine": machine, "sections": {one.name: _as_dict(one) for one in sections}}))
+    else:
+        lines = as_markdown if options.markdown else as_lines
+        print("\n".join(lines(machine, sections)))
+    return 0 if all(section.passed for section in sections) else 1
 
 
-def _result(name: str, options: argparse.Namespace) -> dict:
-    contest = _bundled(options.device) if name == "bundled" else _random(name, options.device)
-    seconds = step_seconds(contest, CONTESTANTS[name], options.rounds, options.steps)
-    prefill = prefill_seconds(contest, options.rounds) if name == "4k" else {}
-    held = {policy: vars(memory(contest, policy)) for policy in CONTESTANTS[name] if policy in POLICIES}
-    return {"title": contest.title, "step_seconds": seconds, "prefill_seconds": prefill, "memory": held}
+def _plan(options: argparse.Namespace) -> Plan:
+    plan = Plan.of(pick_device(options.device))
+    if options.only:
+        plan = plan.only(options.only)
+    sections = options.sections or (("speed",) if options.only else SECTIONS)
+    rounds, steps = options.rounds or plan.pace.rounds, options.steps or plan.pace.steps
+    pace = replace(plan.pace, rounds=rounds, steps=steps)
+    return replace(plan, sections=sections, pace=pace, minutes=options.minutes)
 
 
-def _random(name: str, device: str) -> Contest:
-    return random_contest(1024 * int(name.removesuffix("k")), device)
+def _as_dict(section: Section) -> dict[str, object]:
+    """A section for JSON: its tables by their ids."""
+    figures = {one.id: {"title": one.title, "rows": one.rows, "note": one.note} for one in section.figures}
+    return {**asdict(replace(section, figures=[])), "figures": figures}
 
 
-def _bundled(device: str) -> Contest:
-    loaded = load_model(MODEL_FOLDER, device=device)
-    prepared = prepare(loaded, [make_scene(9008, count=14).image()], CAPTION_PROMPT)
-    title = f"bundled captioner, prompt of {prepared.length} tokens"
-    return Contest(title, loaded.model, loaded.tokenizer, prepared.inputs, prepared.geometry)
+def _sections(text: str) -> tuple[str, ...]:
+    names = tuple(dict.fromkeys(text.split(",")))
+    if unknown := [name for name in names if name not in SECTIONS]:
+        raise argparse.ArgumentTypeError(f"unknown section {unknown[0]!r}, there are {', '.join(SECTIONS)}")
+    return names
 
 
-def _ratios(found: dict[str, dict]) -> list[dict]:
-    rows = []
-    for name, top, bottom, target in TARGETS:
-        if name in found:
-            seconds = {**found[name]["step_seconds"], **found[name]["prefill_seconds"]}
-            ratio = seconds[top] / seconds[bottom]
-            rows.append({"contest": name, "what": f"{top} / {bottom}", "ratio": ratio, "target": target})
-    return rows
-
-
-def _print_result(result: dict) -> None:
-    base = result["step_seconds"]["generate"]
-    print(result["title"])
-    print(f"{'':18s}{'ms/step':>9s}{'ratio':>7s}{'resident':>13s}{'aside':>13s}{'peak':>13s}")
-    for name, seconds in result["step_seconds"].items():
-        line = f"  {name:16s}{1e3 * seconds:9.2f}{seconds / base:7.2f}"
-        if held := result["memory"].get(name):
-            line += "".join(f"{held[key] / 2**20:9.2f} MiB" for key in ("resident", "aside", "peak"))
-        print(line)
-    for name, seconds in result["prefill_seconds"].items():
-        print(f"  {name}: {seconds:.2f} s")
-    print(flush=True)
+def _minutes(text: str) -> float:
+    try:
+        minutes = float(text)
+    except ValueError:
+        minutes = 0.0
+    if not 0.0 < minutes < float("inf"):
+        raise argparse.ArgumentTypeError(f"{text} is no number of minutes above 0")
+    return minutes

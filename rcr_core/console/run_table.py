@@ -25,6 +25,9 @@ def run_table(trace: Trace) -> dict[str, str]:
         "mean drift": f"{numbers['mean_drift']:.4f}",
         "reads per step": reads,
     }
+    if "reads_fetched" in numbers:
+        asked, fetched = numbers["reads_asked"], numbers["reads_fetched"]
+        rows["reads counted"] = f"{fetched:.1f} fetched from host memory, of {asked:.1f} asked for"
     if "tau_end" in numbers:
         bound = ", at its limit" if numbers["tau_end"] in TAU_LIMITS else ""
         rows["tau at the end"] = f"{numbers['tau_end']:.4g} (started at {settings_of(trace).tau0:g}{bound})"

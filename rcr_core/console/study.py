@@ -21,6 +21,7 @@ from rcr_core.errors import StudyError
 from rcr_core.findings import ResultsFile, read_results
 from rcr_core.findings.results import NAME
 from rcr_core.models import load_model
+from rcr_core.models.asking import placement_of
 from rcr_core.policies import POLICIES
 from rcr_core.study.data import open_data
 from rcr_core.study.decoding import Decoder
@@ -138,13 +139,13 @@ def _names(text: str) -> list[str]:
 
 
 def _workers(options: argparse.Namespace) -> Workers:
-    model = (options.model, options.device, options.dtype)
+    model = (options.model, placement_of(options))
     if options.ray:
         return RayWorkers(ModelChoice(*model), options.ray, options.workers or 0)
     if options.workers and options.workers > 1:
         threads = max(1, (os.cpu_count() or 1) // options.workers)
         return ProcessWorkers(ModelChoice(*model, threads), options.workers)
-    return InlineWorkers(Decoder(Captioner(load_model(*model))))
+    return InlineWorkers(Decoder(Captioner(load_model(options.model, **vars(model[1])))))
 
 
 def _decode(
