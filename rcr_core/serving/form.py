@@ -54,7 +54,7 @@ class Form:
     ) -> Question:
         """The picture of a file, those after it, and a prompt.
 
-        A `max_pixels` of 0 is none. Raises `ImageError` and `PromptError`, and `SettingsError` for a wrong one.
+        A `max_pixels` of 0 is none. Raises `ImageError`, `PromptError`, and `SettingsError` for a wrong one.
         """
         first, *others = _paths(path, more)
         image = open_image(first)

@@ -262,7 +262,7 @@ def test_every_setting_has_its_place_and_every_preset_is_one(make_form):
         assert isinstance(settings_from(values), Settings)
         assert form.preset_values(preset) == list(values.values())
     assert at_first(form) == Settings().to_dict() | PRESETS[form.reset()[0]]
-    assert form.reset()[2 + len(names) :] == [*(None for _ in MAIN_SETTINGS), 0]  # nothing of B's own, no limit
+    assert form.reset()[2 + len(names) :] == [*(None for _ in MAIN_SETTINGS), 0]  # none of B's, no limit
 
 
 def test_whole_numbers_may_come_as_fractions_that_are_whole():
