@@ -77,12 +77,9 @@ class OffloadedStore(KVStore):
         return self.prefix_k.to(self.keys.device, non_blocking=True)
 
     @property
-    def aside_bytes(self) -> int:
-        return self.prefix_k.nbytes + self.prefix_v.nbytes if self.selected is not None else 0
-
-    @property
     def held_bytes(self) -> int:
-        return super().held_bytes if not self.ready or self.whole else self.keys.nbytes + self.values.nbytes
+        """Bytes on the device, as of any store, but for a prefix that is in host memory."""
+        return super().held_bytes - self.aside_bytes
 
     def _kept(self, index: Tensor) -> tuple[Tensor, Tensor]:
         """Which entries are in a slot, and in which: index [H, X] -> bool [H, X], int64 [H, X]."""

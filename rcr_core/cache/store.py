@@ -94,8 +94,8 @@ class KVStore(CacheLayerMixin):
             slots[:, :, count : count + window] = prompt[:, :, prompt.shape[2] - window :]
         self._offset = torch.arange(len(selected), device=selected.device)[:, None] * self.prefix
         self._put_aside()
-        self.selected = selected
         self._finish()
+        self.selected = selected
 
     def _put_aside(self) -> None:
         """Where the prefix lies from now on: on the device, a key beside its value."""
@@ -160,8 +160,7 @@ class KVStore(CacheLayerMixin):
         """Bytes of keys and values that this layer holds on the device: prompt, prefix, slots, room."""
         if not self.ready:
             return 0 if self.prompt_k is None else self.prompt_k.nbytes + self.prompt_v.nbytes
-        aside = self.aside_bytes if self.prefix_k.device == self.keys.device else 0
-        return self.keys.nbytes + self.values.nbytes + aside
+        return self.keys.nbytes + self.values.nbytes + self.aside_bytes
 
     def get_seq_length(self) -> int:
         return self.seen

@@ -26,19 +26,7 @@ def build_rail(page: gr.Blocks, form: Form) -> None:
     """What goes in: model, picture, policies, prompt, settings; and Run."""
     model = build_models(page, form)
     picture = picture_input(height=170, elem_id="picture")
-    with gr.Accordion("More pictures", open=False, elem_id="further"):
-        more = gr.Gallery(
-            label="More pictures, after the first",
-            show_label=False,
-            type="filepath",
-            columns=3,
-            height=136,
-            object_fit="cover",
-            allow_preview=False,
-            buttons=[],
-            interactive=True,
-            elem_id="more",
-        )
+    more = build_more()
     ships = any(map(is_bundled, form.workbench.models.sources))
     with gr.Column(visible=form.workbench.bundled, elem_id="drawn") as drawn:
         seed = build_scenes(form, picture) if ships else gr.Number(visible=False)
@@ -81,6 +69,23 @@ def build_rail(page: gr.Blocks, form: Form) -> None:
     shown = partial(preview, form.preview)
     for chosen in (picture.change, more.change, pixels.blur, pixels.submit, model.change):
         chosen(shown, [picture, more, prompt, pixels], seen, show_progress="minimal", **PRIVATE)
+
+
+def build_more() -> gr.Gallery:
+    """The pictures of a prompt after the first."""
+    with gr.Accordion("More pictures", open=False, elem_id="further"):
+        return gr.Gallery(
+            label="More pictures, after the first",
+            show_label=False,
+            type="filepath",
+            columns=3,
+            height=136,
+            object_fit="cover",
+            allow_preview=False,
+            buttons=[],
+            interactive=True,
+            elem_id="more",
+        )
 
 
 def build_scenes(form: Form, picture: gr.Image) -> gr.Number:

@@ -24,6 +24,7 @@ from rcr_core.serving.options import parser, studies_of
 from rcr_core.serving.presets import BUNDLED, PAPER
 from rcr_core.serving.workbench import PROMPT
 from rcr_core.settings import Settings
+from tests.app.model_folders import three_models
 from tests.app.web_samples import OWNER, wait_until
 from tests.core.tiny import build_tiny
 from viz.model_state import model_state
@@ -32,11 +33,7 @@ from viz.model_state import model_state
 @pytest.fixture(scope="module")
 def folders(tmp_path_factory):
     """Two small models and a broken one."""
-    root = tmp_path_factory.mktemp("models")
-    found = [build_tiny(family, root / family) for family in ("qwen2_vl", "llava_next")]
-    broken = build_tiny("qwen3_vl", root / "broken")
-    (broken / "model.safetensors").write_bytes(b"nothing")
-    return [str(folder) for folder in (*found, broken)]
+    return three_models(tmp_path_factory.mktemp("models"))
 
 
 @pytest.fixture

@@ -11,25 +11,10 @@ from rcr_core.trace import Trace, VisualGeometry, with_cells
 from tests.app.browser import truths
 from tests.app.browser.opening import OWNER, hold, opened, owners_context, watching
 from tests.app.browser.synthetic import synthetic_trace
+from tests.app.browser.test_scrub import JUMPS
 
 N, L, H, S, ROWS, COLUMNS = 2000, 36, 8, 32, 45, 64
 P, TEXT, WINDOW = ROWS * COLUMNS, 8, 32
-JUMPS = """
-async ([count, steps]) => {
-  const range = document.querySelector(".scope-range");
-  const times = [];
-  for (let i = 0; i < count; i += 1) {
-    const step = (i * 737 + 11) % steps;
-    await new Promise((resolve) => setTimeout(resolve, 20));
-    const began = performance.now();
-    range.value = step;
-    range.dispatchEvent(new Event("input", { bubbles: true }));
-    while (rcrScope.painted !== step) await new Promise(requestAnimationFrame);
-    times.push(performance.now() - began);
-  }
-  return times.sort((a, b) => a - b);
-}
-"""
 NOTE = "maps of layers are means over neighbouring patches"
 
 
@@ -123,7 +108,7 @@ def test_a_map_of_a_layer_is_painted_by_patch_and_the_pane_says_how_fine_it_is(s
 
 
 def test_a_jump_is_as_fast_as_in_a_small_run(scope):
-    times = scope.evaluate(JUMPS, [60, N])
+    times = scope.evaluate(JUMPS, [60, N, 737])
     median, most = times[len(times) // 2], times[int(0.95 * len(times))]
     print(f"\nscrub p50 {median:.0f} ms (bar 33), p95 {most:.0f} ms, a page of layers fetched at each")
     assert median <= 66 and most <= 200

@@ -15,17 +15,14 @@ from tests.app.browser.form import (
     wait_until_idle,
 )
 from tests.app.browser.pictures import good_pictures
-from tests.core.tiny import build_tiny
+from tests.app.model_folders import three_models
 
 
 @pytest.fixture(scope="module")
 def served(tmp_path_factory):
-    root = tmp_path_factory.mktemp("models")
-    folders = [build_tiny(family, root / family) for family in ("qwen2_vl", "llava_next")]
-    broken = build_tiny("qwen3_vl", root / "broken")
-    (broken / "model.safetensors").write_bytes(b"nothing")
     store = RunStore()
-    asked = [part for folder in (*folders, broken) for part in ("--model", str(folder))]
+    folders = three_models(tmp_path_factory.mktemp("models"))
+    asked = [part for folder in folders for part in ("--model", folder)]
     options = app.parser().parse_args(["--port", str(free_port()), "--device", "cpu", *asked])
     page = app.serve(options, store, prevent_thread_lock=True)
     yield page.local_url, store
