@@ -22,7 +22,7 @@ from tests.app.browser.form import (
     shown_run,
     wait_for_end,
 )
-from tests.app.browser.opening import go, hold, opened, owners_context, watching
+from tests.app.browser.opening import FRAMES, go, hold, opened, owners_context, watching
 from tests.app.browser.shapes import SHAPES, made_trace
 
 VIEW = {"width": 1400, "height": 1500}
@@ -111,6 +111,7 @@ def test_the_bars_are_the_shares_of_each_picture(scope, runs, layer, head, name)
 def test_a_picture_is_chosen_by_mouse_by_tab_and_by_key(scope, runs):
     go(scope, f"{pair(runs)}&s=5")
     scope.locator(CELLS).nth(1).click()
+    scope.evaluate(FRAMES)
     assert scope.evaluate(f"[rcrScope.state.picture, {CHOSEN}]") == [1, ["false", "true", "false"]]
     scope.keyboard.press("Tab")
     scope.keyboard.press("Enter")
