@@ -29,7 +29,7 @@ from rcr_core.web.compression import CompressedPage
 from rcr_core.web.findings import StudyViews
 from rcr_core.web.login import logged_in
 from rcr_core.web.studies import StudyRoutes
-from viz.front import FRONT, PLOTLY_JS, STYLES, mounting
+from viz.front import FRONT, PLOTLY_JS, STYLES, VERSION, mounting
 from viz.guide import guide_sections
 from viz.study.figures import STUDY_FIGURES, study_figure_json
 from viz.study.files import table_csv, table_latex
@@ -110,6 +110,7 @@ def serve(
         store,
         allowed=logged_in,
         front=FRONT,
+        front_version=VERSION,
         plotly_js=PLOTLY_JS,
         figures=figures,
         tables=TABLES,

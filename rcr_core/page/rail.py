@@ -72,9 +72,13 @@ def build_rail(page: gr.Blocks, form: Form) -> None:
 
 
 def build_more() -> gr.Gallery:
-    """The pictures of a prompt after the first."""
-    with gr.Accordion("More pictures", open=False, elem_id="further"):
-        return gr.Gallery(
+    """The pictures of a prompt after the first.
+
+    The gallery comes when it is opened: it brings along a player of videos, a fifth of the page's first load.
+    """
+    with gr.Accordion("More pictures", open=False, elem_id="further") as further:
+        more = gr.Gallery(
+            visible=False,
             label="More pictures, after the first",
             show_label=False,
             type="filepath",
@@ -86,6 +90,8 @@ def build_more() -> gr.Gallery:
             interactive=True,
             elem_id="more",
         )
+    further.expand(None, None, more, js="() => ({ __type__: 'update', visible: true })", **PRIVATE)
+    return more
 
 
 def build_scenes(form: Form, picture: gr.Image) -> gr.Number:

@@ -26,6 +26,7 @@ def scope_routes(
     *,
     allowed: Callable[[Request], bool],
     front: Path,
+    front_version: str,
     plotly_js: Path,
     figures: Mapping[str, Drawing],
     tables: Mapping[str, Drawing],
@@ -36,20 +37,21 @@ def scope_routes(
     """Every route under /scope, the last of which answers what the others do not know.
 
     allowed          whether a request comes from someone who is logged in (or needs no login)
-    front            the folder of the front end;  plotly_js  the file of plotly's bundle
+    front            the folder of the front end, and the version that its modules' addresses have now
+    plotly_js        the file of plotly's bundle
     figures, tables  by name: a trace's plotly JSON, and its CSV
     server           facts about the server, told with the list of runs
     studies          where the server has studies: what answers for them
     """
-    files, runs, steps = FrontRoutes(front, plotly_js), RunRoutes(store, server), StepRoutes(store)
-    layers, uploads = LayerRoutes(store), UploadRoutes(store, max_trace_bytes)
-    downloads = DownloadRoutes(store, figures, tables)
+    files = FrontRoutes(front, front_version, plotly_js)
+    runs, steps, layers = RunRoutes(store, server), StepRoutes(store), LayerRoutes(store)
+    uploads, downloads = UploadRoutes(store, max_trace_bytes), DownloadRoutes(store, figures, tables)
 
     def route(path: str, **handlers: Handler) -> BaseRoute:
         return Route(f"/scope/{path}", Endpoint(allowed, **handlers))
 
     return [
-        route("front/{path:path}", GET=files.front),
+        route("front/{version}/{path:path}", GET=files.front),
         route("plotly.min.js", GET=files.plotly),
         route("runs", GET=runs.list, POST=uploads.upload),
         route("runs/{id}", GET=runs.one, DELETE=runs.drop),

@@ -48,6 +48,7 @@ def routes(store, front):
         arguments = {
             "allowed": lambda request: True,
             "front": front,
+            "front_version": "v1",
             "plotly_js": front.parent / "plotly.min.js",
             "figures": {"drift": lambda trace: json.dumps({"data": [trace.steps], "layout": {}})},
             "tables": {"steps": lambda trace: f"step,word\n0,{trace.meta.token_text[0]}\n"},

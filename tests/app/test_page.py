@@ -14,6 +14,7 @@ from rcr_core.runs import RunStore
 from rcr_core.serving import PRESETS, Models, Workbench, setting_names
 from rcr_core.settings import Settings
 from tests.app.test_endpoints import free_port
+from viz.front import VERSION
 
 HARMLESS = (
     "https://gradio.app/",
@@ -46,13 +47,15 @@ def test_it_is_served_with_its_front_end(served):
         modules = set(re.findall(r"import\(new URL\('([^']+)', root\)\)", client.get("/config").text))
         assert len(modules) == 3
         for module in modules:
-            assert client.get(f"/scope/front/{module}").headers["content-type"].startswith("text/javascript")
+            headers = client.get(f"/scope/front/{VERSION}/{module}").headers
+            assert headers["content-type"].startswith("text/javascript")
+            assert "immutable" in headers["cache-control"]
         assert len(client.get("/scope/plotly.min.js").content) > 1_000_000
 
 
 def test_every_module_of_the_front_end_imports_what_is_there(served):
     with httpx.Client(base_url=served.local_url) as client:
-        waiting = [f"/scope/front/{name}.js" for name in ("main", "runs/runs", "study/study")]
+        waiting = [f"/scope/front/{VERSION}/{name}.js" for name in ("main", "runs/runs", "study/study")]
         seen = set()
         while waiting:
             path = waiting.pop()

@@ -128,7 +128,7 @@ def test_who_is_not_logged_in_gets_nothing(store, routes, run):
     addresses = [path(run, reading) for reading in READINGS]
     addresses += [
         "/scope/runs",
-        "/scope/front/main.js",
+        "/scope/front/v1/main.js",
         "/scope/plotly.min.js",
         "/scope/nothing",
         path(run, "/stop"),
@@ -164,7 +164,8 @@ def test_a_link_on_another_site_may_lead_here_and_a_form_may_not(client, strange
 
 
 @pytest.mark.parametrize(
-    "address", ["/scope/", "/scope/nothing", "/scope/runs/", "/scope/front", "/scope/runs/a/b"]
+    "address",
+    ["/scope/", "/scope/nothing", "/scope/runs/", "/scope/front", "/scope/front/v1", "/scope/runs/a/b"],
 )
 def test_an_unknown_address_is_a_json_404(client, address):
     answer = client.get(address, follow_redirects=False)
@@ -181,7 +182,7 @@ def test_a_wrong_method_names_the_right_ones(client, run):
 
 def test_every_answer_forbids_guessing_its_type_and_most_forbid_keeping_it(client, run):
     addresses = [path(run, reading) for reading in READINGS]
-    addresses += ["/scope/runs", "/scope/front/main.js", "/scope/plotly.min.js", "/scope/nothing"]
+    addresses += ["/scope/runs", "/scope/front/v1/main.js", "/scope/plotly.min.js", "/scope/nothing"]
     for address in addresses:
         assert client.get(address).headers["x-content-type-options"] == "nosniff", address
         assert "public" not in client.get(path(run)).headers["cache-control"]

@@ -3,28 +3,51 @@
 from __future__ import annotations
 
 import asyncio
+import os
+import time
 
 import pytest
 
 from tests.app.web_samples import OWNER
+from viz.front import version_of
 
 
 def test_files_come_with_their_types(client):
-    script = client.get("/scope/front/main.js")
+    script = client.get("/scope/front/v1/main.js")
     assert script.text == "export const ready = true;\n"
     assert script.headers["content-type"] == "text/javascript; charset=utf-8"
-    style = client.get("/scope/front/views/scope.css")
+    style = client.get("/scope/front/v1/views/scope.css")
     assert style.headers["content-type"] == "text/css; charset=utf-8"
-    assert script.headers["cache-control"] == style.headers["cache-control"] == "no-cache"
+    kept = "public, max-age=31536000, immutable"
+    assert script.headers["cache-control"] == style.headers["cache-control"] == kept
 
 
-def test_a_file_is_sent_again_only_when_it_has_changed(client, front):
-    first = client.get("/scope/front/main.js")
+def test_a_page_of_another_version_gets_the_files_of_today_and_keeps_none(client, front):
+    first = client.get("/scope/front/v0/main.js")
+    assert (first.text, first.headers["cache-control"]) == ("export const ready = true;\n", "no-cache")
     held = {"If-None-Match": first.headers["etag"]}
-    assert client.get("/scope/front/main.js", headers=held).status_code == 304
+    assert client.get("/scope/front/v0/main.js", headers=held).status_code == 304
     (front / "main.js").write_text("export const ready = false;")
-    changed = client.get("/scope/front/main.js", headers=held)
+    changed = client.get("/scope/front/v0/main.js", headers=held)
     assert (changed.status_code, changed.text) == (200, "export const ready = false;")
+
+
+def test_a_file_that_changed_since_the_start_is_not_what_its_version_names(client, front):
+    path = front / "main.js"
+    os.utime(path, (later := time.time() + 60, later))
+    assert client.get("/scope/front/v1/main.js").headers["cache-control"] == "no-cache"
+
+
+def test_other_modules_are_another_version(front):
+    first = version_of(front)
+    assert version_of(front) == first
+    words = (front / "main.js").read_text()
+    (front / "main.js").write_text(words + " ")
+    assert version_of(front) != first
+    (front / "main.js").write_text(words)
+    assert version_of(front) == first
+    (front / "main.js").rename(front / "views" / "main.js")
+    assert version_of(front) != first
 
 
 def test_plotly_is_kept_for_good_under_its_version(client):
@@ -83,18 +106,18 @@ def test_an_absolute_path_is_not_found(routes, front):
     ["%2e%2e/secret.js", "..%2fsecret.js", "views%2f..%2f..%2fsecret.js", "%2fmain.js", "..%5csecret.js"],
 )
 def test_an_encoded_way_out_is_not_found(client, address):
-    assert client.get(f"/scope/front/{address}").status_code == 404
+    assert client.get(f"/scope/front/v1/{address}").status_code == 404
 
 
 def asked(routes, path: str) -> int:
-    """The status of GET /scope/front/`path`."""
+    """The status of GET /scope/front/v1/`path`."""
     sent = []
     route = next(route for route in routes if "front" in route.path)
     scope = {
         "type": "http",
         "method": "GET",
-        "path": "/scope/front/",
-        "path_params": {"path": path},
+        "path": "/scope/front/v1/",
+        "path_params": {"version": "v1", "path": path},
         "query_string": b"",
         "headers": [(b"x-scope-owner", OWNER.encode())],
     }

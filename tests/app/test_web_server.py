@@ -51,11 +51,11 @@ def test_the_routes_come_first_and_gradio_keeps_its_own(serve, store):
 def test_files_pass_gradios_compression_unharmed(serve, store, front):
     (front / "long.js").write_text("export const words = 'tau and rho';\n" * 100)
     client = serve()
-    script = client.get("/scope/front/long.js")
+    script = client.get("/scope/front/v1/long.js")
     assert script.headers["content-encoding"] in ("br", "gzip")
     assert script.text == "export const words = 'tau and rho';\n" * 100
     held = {"If-None-Match": script.headers["etag"]}
-    assert client.get("/scope/front/long.js", headers=held).status_code == 304
+    assert client.get("/scope/front/v1/long.js", headers=held).status_code == 304
     data = trace_bytes(sample_trace(4))
     told = client.post("/scope/runs?label=sent", content=data).json()
     file = client.get(f"/scope/runs/{told['id']}/trace.rcr", headers={"Range": "bytes=100-299"})
@@ -79,7 +79,7 @@ def test_gradios_login_opens_the_routes(serve):
 
     client = serve(allowed, auth=("someone", "a password"))
     assert client.get("/scope/runs").status_code == 401
-    assert client.get("/scope/front/main.js").status_code == 401
+    assert client.get("/scope/front/v1/main.js").status_code == 401
     client.post("/login", data={"username": "someone", "password": "another"})
     assert client.get("/scope/runs").status_code == 401
     client.post("/login", data={"username": "someone", "password": "a password"})

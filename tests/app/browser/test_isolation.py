@@ -97,7 +97,8 @@ def guarded():
 
 def addresses() -> list[tuple[str, str]]:
     """Method and path of everything that the routes under /scope can do, with an example's id."""
-    nothing = {"allowed": None, "front": app.FRONT, "plotly_js": app.PLOTLY_JS, "server": dict}
+    front = {"front": app.FRONT, "front_version": app.VERSION, "plotly_js": app.PLOTLY_JS}
+    nothing = {"allowed": None, "server": dict, **front}
     routes = scope_routes(RunStore(), figures=app.FIGURES, tables=app.TABLES, **nothing)
     found = []
     for route in routes:
@@ -105,6 +106,7 @@ def addresses() -> list[tuple[str, str]]:
         for placeholder, value in (
             ("{name}.csv", "steps.csv"),
             ("{name}", "tau"),
+            ("{version}", app.VERSION),
             ("{path:path}", "main.js"),
         ):
             path = path.replace(placeholder, value)
