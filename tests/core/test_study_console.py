@@ -117,7 +117,7 @@ def test_ending_it_keeps_every_row_and_the_same_command_goes_on(tmp_path, how):
     command = [sys.executable, "-m", "rcr_core", "study", "--data", "SCENES:2", "--policies", "bacon,rcr"]
     command += ["--max-new-tokens", "60", "--out", str(tmp_path), "--workers", "2"]
     quiet = {"stdout": subprocess.PIPE, "stderr": subprocess.PIPE, "text": True}
-    process = subprocess.Popen(command, cwd=ROOT, **quiet, preexec_fn=heed_interrupts)
+    process = subprocess.Popen(command, cwd=ROOT, **quiet)
     results = tmp_path / "results.jsonl"
     until = time.monotonic() + 240
     while time.monotonic() < until and not (results.exists() and results.read_text().count("\n") >= 1):
@@ -134,11 +134,6 @@ def test_ending_it_keeps_every_row_and_the_same_command_goes_on(tmp_path, how):
     rows = read_results([tmp_path])
     assert len(rows) == len({row.key for row in rows}) == 6
     assert results.read_text().splitlines()[: len(kept)] == kept
-
-
-def heed_interrupts():
-    """As a terminal's child does: one that is started in the background ignores them."""
-    signal.signal(signal.SIGINT, signal.default_int_handler)
 
 
 def test_a_report_of_two_studies_counts_each_run_once(finished, tmp_path, capsys):
