@@ -113,17 +113,19 @@ class CaptionRun:
 
     def _records(self) -> Iterator[StepRecord]:
         engine, loaded = self.captioner.engine, self.captioner.loaded
-        request, inputs, stop_ids = self.request, self.prompt.inputs, loaded.stop_ids
+        request, stop_ids, device = self.request, loaded.stop_ids, loaded.device
         count, penalty = request.max_new_tokens, request.repetition_penalty
         if self._policy.rehearses:
+            inputs = self.prompt.inputs_on(device)
             engine.rehearse(inputs, self._policy, count, stop_ids, penalty, self._stop.is_set)
+            del inputs
         if self._stop.is_set() or not count:
             self._reason = "stopped" if count else "length"
             return
         text = TextStream(loaded.tokenizer)
         recorder = self._recorder()
         began = time.perf_counter()
-        session = engine.start(inputs, self._policy, count, penalty)
+        session = engine.start(self.prompt.inputs_on(device), self._policy, count, penalty)
         while True:
             token = engine.choose(session, request.replay)
             record = recorder.record(session, token, text.push, began)

@@ -13,6 +13,14 @@ import torch
 from torch import Tensor
 
 
+def singular_vectors(rows: Tensor) -> Tensor:
+    """Right singular vectors of float32 rows [H, X, D] -> orthogonal [H, D, D], weakest first."""
+    gram = rows.transpose(1, 2) @ rows
+    if gram.device.type == "mps":  # torch has no kernel for it there
+        return torch.linalg.eigh(gram.cpu()).eigenvectors.to(gram.device)
+    return torch.linalg.eigh(gram).eigenvectors
+
+
 @dataclass(frozen=True)
 class Sketch:
     """Sketch of one layer's prefix keys.
@@ -32,8 +40,7 @@ class Sketch:
         keys = prefix.float()
         mean = keys.mean(1, keepdim=True) if centre else None
         keys = keys - mean if centre else keys
-        vectors = torch.linalg.eigh(keys.transpose(1, 2) @ keys).eigenvectors  # ascending order
-        basis = vectors[..., -rank:].contiguous()
+        basis = singular_vectors(keys)[..., -rank:].contiguous()
         reduced = (keys @ basis).transpose(1, 2).contiguous().to(prefix.dtype)
         return cls(basis, reduced, mean.transpose(1, 2).contiguous() if centre else None)
 

@@ -62,7 +62,7 @@ class BusyError(ScopeError):
 
 
 class MemoryLimitError(ScopeError):
-    """The device has no memory left for this run."""
+    """Neither the device nor the host has memory left for this run."""
 
 
 class StudyError(ScopeError):

@@ -10,8 +10,15 @@ import torch
 
 from rcr_core.errors import MemoryLimitError
 
-# torch has no type for it on the CPU; these are its words.
-_WORDS = ("DefaultCPUAllocator", "Cannot allocate memory", "can't allocate memory")
+# What torch says where it has no type for it: on the CPU, of pinned memory, of a library of CUDA, on MPS.
+_WORDS = (
+    "DefaultCPUAllocator",
+    "Cannot allocate memory",
+    "can't allocate memory",
+    "CUDA error: out of memory",
+    "CUBLAS_STATUS_ALLOC_FAILED",
+    "MPS backend out of memory",
+)
 
 
 def is_out_of_memory(error: BaseException) -> bool:
@@ -37,4 +44,4 @@ def memory_guard() -> Iterator[None]:
         if isinstance(error, MemoryLimitError) or not is_out_of_memory(error):
             raise
         hint = "use a smaller image, fewer new tokens or a smaller dtype"
-        raise MemoryLimitError("the device has no memory left for this run", hint) from error
+        raise MemoryLimitError("there is no memory left for this run", hint) from error

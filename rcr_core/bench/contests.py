@@ -120,7 +120,9 @@ def bundled_contest(device: str | torch.device) -> Contest:
     loaded = load_model(MODEL_FOLDER, device=str(device), dtype="float32")
     prepared = prepare(loaded, [make_scene(9008, count=14).image()], CAPTION_PROMPT)
     title = f"bundled captioner, prompt of {prepared.length} tokens"
-    return Contest(title, loaded.model, loaded.tokenizer, prepared.inputs, prepared.geometry)
+    return Contest(
+        title, loaded.model, loaded.tokenizer, prepared.inputs_on(loaded.device), prepared.geometry
+    )
 
 
 class Contests:

@@ -47,7 +47,10 @@ class Figures:
 
 @dataclass
 class Section:
-    """left_out: what there was no time or memory for; failed: what went wrong; passed: nothing did."""
+    """left_out: what there was no time or memory for; failed: what went wrong.
+
+    passed: nothing did, and no check was left out.
+    """
 
     name: str
     figures: list[Figures] = field(default_factory=list)

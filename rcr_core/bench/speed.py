@@ -55,12 +55,18 @@ def speed(
     before, spent = None, 0.0
     for name, prefix in prefixes.items():
         growth = prefix / before if prefix and before else 1.0
-        contest = contests.bundled if prefix is None else contests.random(prefix)
+        contest = attempts.run(
+            f"model and prompt ({name})",
+            lambda prefix=prefix: contests.bundled if prefix is None else contests.random(prefix),
+        )
+        if contest is None:
+            continue
         everyone = entrants(settings)
         if pace.together and (prefix or 0) >= LONG:
             everyone = {one: everyone[one] for one in LONG_NAMES}
         found[name] = turns(contest, everyone, attempts, pace, name, spent * growth)
-        before, spent = prefix, attempts.seconds
+        if found[name]:
+            before, spent = prefix, attempts.seconds
         if name == PREFILLS:
             found[name] |= _prefills(contest, attempts, pace)
     return [_step_figures(found, contests.build.title), _ratio_figures(found, contests.device.type == "cpu")]

@@ -30,12 +30,16 @@ NO_LIMITS = PromptLimits()
 class PreparedPrompt:
     """One prompt, ready for `model.forward`, and what people need to see of it."""
 
-    inputs: dict[str, torch.Tensor]  # on the model's device, batch 1, unpadded and so without attention_mask
+    inputs: dict[str, torch.Tensor]  # in host memory, batch 1, unpadded and so without attention_mask
     length: int  # T
     geometry: VisualGeometry
     pieces: tuple[PromptPiece, ...]  # tile [0, T) in order
     pictures: tuple[bytes, ...]  # each image as a PNG file, at the size that the model saw
     prompt: str
+
+    def inputs_on(self, device: torch.device) -> dict[str, torch.Tensor]:
+        """The inputs for a prefill. Not to be held: pixels may be a third of what the prompt's K/V are."""
+        return {key: value.to(device) for key, value in self.inputs.items()}
 
 
 def prepare(
@@ -65,7 +69,7 @@ def prepare(
     shown = zip(images, shown_sizes(config, inputs, geometry.size, pixels), strict=True)
     pictures = tuple(_png(image.resize(size[::-1], image_processor.resample)) for image, size in shown)
     return PreparedPrompt(
-        inputs={key: value.to(loaded.device) for key, value in inputs.items()},
+        inputs=inputs,
         length=length,
         geometry=geometry,
         pieces=_pieces(loaded.tokenizer, inputs["input_ids"][0].tolist(), geometry),

@@ -11,13 +11,13 @@ from torch import Tensor
 
 from rcr_core.attention_math import logits_of, merge_heads, top_sorted
 from rcr_core.cache.store import KVStore
+from rcr_core.detector import singular_vectors
 from rcr_core.policies.per_step import PerStep
 
 
 def skew_of(queries: Tensor) -> Tensor:
     """Right singular vectors of the stacked queries [H, X, D] -> orthogonal [H, D, D], strongest first."""
-    queries = queries.float()
-    return torch.linalg.eigh(queries.transpose(1, 2) @ queries).eigenvectors.flip(-1).contiguous()
+    return singular_vectors(queries.float()).flip(-1).contiguous()
 
 
 def partial_channels(queries: Tensor, skew: Tensor, count: int) -> Tensor:

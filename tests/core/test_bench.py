@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import re
+from dataclasses import replace
 
 import pytest
 import torch
@@ -11,8 +12,9 @@ import torch
 from rcr_core.__main__ import main
 from rcr_core.bench import SECTIONS, Plan, random_contest, run_bench
 from rcr_core.bench.contestants import Entrant
+from rcr_core.bench.contests import Contests
 from rcr_core.bench.section import Attempts, Budget
-from rcr_core.bench.speed import Pace, turns
+from rcr_core.bench.speed import BUNDLED, Pace, turns
 from rcr_core.errors import MemoryLimitError
 from tests.core.test_bench_sections import PREFIX, small_plan
 
@@ -51,7 +53,15 @@ def test_a_unit_that_would_take_too_long_is_left_out():
 
 
 @pytest.mark.parametrize(
-    "error", [MemoryError(), MemoryLimitError("no room"), torch.OutOfMemoryError("CUDA out of memory")]
+    "error",
+    [
+        MemoryError(),
+        MemoryLimitError("no room"),
+        torch.OutOfMemoryError("CUDA out of memory"),
+        torch.AcceleratorError("CUDA error: out of memory"),  # pinned memory
+        RuntimeError("CUDA error: CUBLAS_STATUS_ALLOC_FAILED when calling `cublasCreate(handle)`"),
+        RuntimeError("MPS backend out of memory (MPS allocated: 8.1 GB, max allowed: 9.07 GB)."),
+    ],
 )
 def test_what_has_no_room_costs_itself_alone(error):
     def work():
@@ -91,7 +101,22 @@ def test_without_time_every_section_says_what_it_left_out():
     assert [section.name for section in sections] == list(SECTIONS)
     for section in sections:
         assert section.left_out == ["model and prompt: no time left"]
-        assert section.passed and not section.figures
+        assert not section.figures
+        assert section.passed == (section.name != "checks")  # what nobody looked at has not passed
+
+
+@pytest.mark.parametrize("section", ["checks", "speed"])
+def test_a_model_without_room_costs_neither_what_fits_nor_what_was_measured(section, monkeypatch):
+    def no_room(contests, prefix):
+        raise torch.OutOfMemoryError("CUDA out of memory")
+
+    monkeypatch.setattr(Contests, "random", no_room)
+    plan = replace(small_plan(section), prefixes=(None, PREFIX))
+    (found,) = run_bench(plan)
+    assert [reason for reason in found.left_out if "no memory left" in reason] == found.left_out != []
+    rows = found.figures[0].rows
+    assert rows and {row.get("contest", BUNDLED) for row in rows} == {BUNDLED}
+    assert found.passed == (section == "speed")
 
 
 def test_a_section_that_fails_does_not_cost_the_others(monkeypatch):

@@ -50,7 +50,7 @@ def contest():
 
 def test_every_check_passes(contest):
     attempts = unlimited()
-    (figures,) = checks({"random": contest}, attempts, Settings(select=16))
+    (figures,) = checks({"random": lambda: contest}, attempts, Settings(select=16))
     assert not attempts.failed and not attempts.left_out
     assert len(figures.rows) == 1 + len(SELECTING) + 2
     assert all(row["passed"] is True for row in figures.rows), figures.rows
@@ -67,7 +67,7 @@ def test_a_check_of_what_differs_does_not_pass(contest, monkeypatch):
         return decoded(contest, "full" if swapped else policy, settings)
 
     monkeypatch.setattr("rcr_core.bench.checks.decoded", wrong)
-    (figures,) = checks({"random": contest}, unlimited(), Settings(select=2, window=2))
+    (figures,) = checks({"random": lambda: contest}, unlimited(), Settings(select=2, window=2))
     found = {row["check"].partition(":")[0]: row for row in figures.rows}
     assert found["rcr"]["passed"] is False and found["rcr"]["found"].startswith("masked: ")
     assert found["bacon"]["passed"] is True

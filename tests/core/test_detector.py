@@ -3,9 +3,11 @@
 import numpy as np
 import pytest
 import torch
+from torch._subclasses.fake_tensor import FakeTensor, FakeTensorMode
+from torch.utils._python_dispatch import TorchDispatchMode
 
 from rcr_core.attention_math import evicted_mass
-from rcr_core.detector import Sketch
+from rcr_core.detector import Sketch, singular_vectors
 from tests.core.references import Case, sketch_logits, softmax
 
 
@@ -87,3 +89,22 @@ def test_resident_bytes_count_every_tensor_of_the_sketch():
     keys = torch.randn(2, 30, 8).bfloat16()
     assert Sketch.of(keys, 4).resident_bytes == 2 * 8 * 4 * 4 + 2 * 4 * 30 * 2
     assert Sketch.of(keys, 4, centre=True).resident_bytes == 2 * 8 * 4 * 4 + 2 * 4 * 30 * 2 + 2 * 8 * 4
+
+
+@pytest.mark.parametrize("place, decomposed", [("cuda", "cuda"), ("mps", "cpu")])
+def test_an_operator_that_apple_lacks_runs_on_the_host(place, decomposed):
+    """On fake tensors, which have a device but no values: no accelerator is needed."""
+    seen = []
+
+    class Watch(TorchDispatchMode):
+        def __torch_dispatch__(self, operator, types, args=(), kwargs=None):
+            if "eigh" in str(operator):
+                seen.append(args[0].device.type)
+            return operator(*args, **(kwargs or {}))
+
+    mode = FakeTensorMode()
+    rows = FakeTensor(mode, torch.empty(2, 30, 8, device="meta"), torch.device(place, 0))
+    with mode, Watch():
+        found = singular_vectors(rows)
+    assert (found.device.type, found.shape) == (place, (2, 8, 8))
+    assert seen == [decomposed]
