@@ -13,6 +13,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 from importlib.metadata import version
 
+from rcr_core.cost import cost
 from rcr_core.edits import Edit, Gate
 from rcr_core.engine import Engine, Recorder, TextStream, TokenNames, head_maps_fit, most_cells
 from rcr_core.errors import EditError, SettingsError
@@ -202,19 +203,23 @@ class CaptionRun:
             notes=(
                 *loaded.notes,
                 *_passed_through(managed),
-                *_OFFLOADED.get(settings.offload, ()),
+                *_offloaded(self.request.policy, settings, prompt.length - window, shape.head_dim),
                 *_pooled(self._geometry),
             ),
             versions=_versions(),
         )
 
 
-_OFFLOADED = {
-    "masked": (
-        "the prefix is in host memory and is read in every layer: that saves device memory, not reads",
-    ),
-    "conditional": ("the prefix is in host memory; a layer waits for the host to know whether to read it",),
-}
+def _offloaded(policy: str, settings: Settings, prefix: int, head_dim: int) -> tuple[str, ...]:
+    if settings.offload == "none" or policy == "full" or prefix <= settings.select:
+        return ()
+    if not cost(policy, settings, prefix, head_dim, rate=1.0).reads:
+        return ("the prefix is in host memory, from which this policy reads nothing after the prefill",)
+    if settings.offload == "masked":
+        return (
+            "the prefix is in host memory and is read in every layer: that saves device memory, not reads",
+        )
+    return ("the prefix is in host memory; a layer waits for the host to know what to read of it",)
 
 
 def _passed_through(managed: tuple[bool, ...]) -> tuple[str, ...]:

@@ -31,7 +31,9 @@ def _sentence(text: str) -> str:
 def _stage(facts: dict[str, Any]) -> str:
     progress = facts["progress"]
     stage = _STAGES.get(progress["stage"], "reading its weights")
-    if progress["total"]:
+    if progress["total"] and progress["stage"] == "download":
+        stage = f"downloaded {progress['done'] / 1e9:.1f} of {progress['total'] / 1e9:.1f} GB"
+    elif progress["total"]:
         stage = f"{progress['done']} of {progress['total']} tensors"
     return f"{stage}, {facts['seconds']:.0f} s"
 

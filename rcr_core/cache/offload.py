@@ -7,6 +7,8 @@ are before it can go on.
 
 from __future__ import annotations
 
+from dataclasses import dataclass
+
 import torch
 from torch import Tensor
 
@@ -58,9 +60,10 @@ class OffloadedStore(KVStore):
 
     def write(self, selected: Tensor, at_hand: KeysAtHand | None = None) -> None:
         count = selected.shape[1]
-        values = self._read(self._value_rows, self.values, selected)
+        wanted = self._wanted(selected)
+        values = self._read(self._value_rows, self.values, wanted)
         if at_hand is None:
-            keys = self._read(self._key_rows, self.keys, selected)
+            keys = self._read(self._key_rows, self.keys, wanted)
         else:
             kept, slot = self._kept(selected)
             keys = torch.where(kept.unsqueeze(-1), rows_of(self.keys[0], slot), at_hand.of(selected))
@@ -68,7 +71,7 @@ class OffloadedStore(KVStore):
         self.selected = selected
 
     def candidate_keys(self, index: Tensor) -> Tensor:
-        return self._read(self._key_rows, self.keys, index)
+        return self._read(self._key_rows, self.keys, self._wanted(index))
 
     def scan(self, counted: bool = True) -> Tensor:
         if counted:
@@ -86,18 +89,38 @@ class OffloadedStore(KVStore):
         slot = torch.searchsorted(self.selected, index).clamp_(max=self.selected.shape[1] - 1)
         return self.selected.gather(1, slot) == index, slot
 
-    def _read(self, rows: HostRows, slots: Tensor, index: Tensor) -> Tensor:
-        """Rows of prefix entries, for all heads at once: index [H, X] -> [H, X, D]."""
+    def _wanted(self, index: Tensor) -> _Wanted:
+        """index [H, X]. With `delta` it waits for the host, which has to know how many rows it gathers."""
         flat = (index + self._offset).view(-1)
-        self.asked += flat.numel()
         if not self.delta:
-            self.fetched += flat.numel()
-            return rows.read(flat).view(*index.shape, -1)
+            return _Wanted(index, flat)
         kept, slot = self._kept(index)
-        missing = (~kept).view(-1).nonzero()[:, 0]  # waits for the host
-        self.fetched += missing.numel()
-        found = rows_of(slots[0], slot).flatten(0, 1)
-        return found.index_copy_(0, missing, rows.read(flat[missing])).view(*index.shape, -1)
+        return _Wanted(index, flat, slot, (~kept).view(-1).nonzero()[:, 0])
+
+    def _read(self, rows: HostRows, slots: Tensor, wanted: _Wanted) -> Tensor:
+        """Rows of prefix entries, for all heads at once: [H, X, D]."""
+        self.asked += wanted.flat.numel()
+        shape = (*wanted.index.shape, -1)
+        if wanted.missing is None:
+            self.fetched += wanted.flat.numel()
+            return rows.read(wanted.flat).view(shape)
+        self.fetched += wanted.missing.numel()
+        found = rows_of(slots[0], wanted.slot).flatten(0, 1)
+        fetched = rows.read(wanted.flat[wanted.missing])
+        return found.index_copy_(0, wanted.missing, fetched).view(shape)
+
+
+@dataclass(frozen=True)
+class _Wanted:
+    """Prefix entries [H, X] of every head, and head by head in one row of the host's rows (flat [H * X]).
+
+    slot [H, X]: where those that are kept are; missing: which of `flat` are not, None where all are read.
+    """
+
+    index: Tensor
+    flat: Tensor
+    slot: Tensor | None = None
+    missing: Tensor | None = None
 
 
 class _HostMemory:

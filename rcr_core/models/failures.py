@@ -6,6 +6,7 @@ TypeError, an unexplained RuntimeError) pass through untouched: they are bugs.
 
 from __future__ import annotations
 
+import errno
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -23,6 +24,10 @@ SUGGESTION = "choose an image-text model such as Qwen2-VL, Qwen3-VL or LLaVA-NeX
 _NO_ROOM_QUANTISED = "dispatched on the CPU or the disk"
 
 
+# A file of the hub that ended too soon, from its HTTP client and from its storage's own.
+_CUT_SHORT = ("Consistency check failed", "Data processing error")
+
+
 @contextmanager
 def explained(name: str, stage: str) -> Iterator[None]:
     """Turn what transformers raises while it reads `stage` of `name` into `LoadError`, `MemoryLimitError`."""
@@ -34,7 +39,7 @@ def explained(name: str, stage: str) -> Iterator[None]:
                 f"no memory left to load {name}",
                 "try --dtype bfloat16, --quantize 4bit or --device-map auto, or choose a smaller model",
             ) from error
-        reason = _from_hub(name, error) or _from_files(name, stage, error)
+        reason = _from_hub(name, error) or _from_network(name, error) or _from_files(name, stage, error)
         if reason is None:
             raise
         raise reason from error
@@ -68,6 +73,25 @@ def _from_hub(name: str, error: BaseException) -> LoadError | None:
     if cause(hub.LocalEntryNotFoundError, hub.OfflineModeIsEnabled):
         hint = "check the connection and HF_HUB_OFFLINE, or give the path of a model folder"
         return LoadError(f"{name} is not on this machine and the hub cannot be reached", hint)
+    return None
+
+
+def _from_network(name: str, error: BaseException) -> LoadError | None:
+    """What breaks a download. The libraries under the hub's client change, so their types go by name."""
+
+    def broken(link: BaseException) -> bool:
+        transport = any(kind.__name__ == "TransportError" for kind in type(link).__mro__)
+        return (
+            transport or isinstance(link, ConnectionError) or any(words in str(link) for words in _CUT_SHORT)
+        )
+
+    if any(broken(link) for link in _chain(error)):
+        return LoadError(
+            f"the connection broke while {name} was fetched", "run it again: it goes on where it stopped"
+        )
+    if any(isinstance(link, OSError) and link.errno == errno.ENOSPC for link in _chain(error)):
+        hint = "free some of it, or set HF_HOME to a folder on another disk"
+        return LoadError(f"there is no disk space left for {name}", hint)
     return None
 
 

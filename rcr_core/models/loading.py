@@ -27,7 +27,7 @@ from rcr_core.errors import LoadError
 from rcr_core.models.failures import FETCH_AGAIN, SUGGESTION, explained
 from rcr_core.models.placement import Place, Placement
 from rcr_core.models.processor import has_template, load_processor
-from rcr_core.models.progress import Progress, Report, unheard, weights_reported
+from rcr_core.models.progress import Progress, Report, download_bar, unheard, weights_reported
 from rcr_core.models.text_attention import check_text_attention
 
 # transformers patches torch while it reads weights and then puts back what it had found: of two threads that
@@ -147,6 +147,7 @@ def _load_weights(where: str, name: str, place: Place, report: Report) -> Any:
             trust_remote_code=False,
             output_loading_info=True,
             ignore_mismatched_sizes=True,  # reported below, in the same words as a missing tensor
+            tqdm_class=None if report is unheard else download_bar(report),
             **place.options,
         )
         model = model.eval() if "device_map" in place.options else model.eval().to(place.device)

@@ -90,10 +90,26 @@ def pick_device(name: str) -> torch.device:
     if not re.fullmatch(r"cpu|mps|cuda(:\d+)?", name):
         raise LoadError(f"unknown device {name!r}", f"use {DEVICES}")
     place = torch.device(name)
-    missing = place.type == "cuda" and (place.index or 0) >= torch.cuda.device_count()
-    if missing or place.type == "mps" and not torch.backends.mps.is_available():
+    if place.type == "cuda" and (place.index or 0) >= torch.cuda.device_count():
+        raise _no_cuda(name)
+    if place.type == "mps" and not torch.backends.mps.is_available():
         raise LoadError(f"this machine has no device {name}", "use auto or cpu")
     return place
+
+
+def _no_cuda(name: str) -> LoadError:
+    """Why there is none, as far as torch can tell: the number, torch itself, or the driver."""
+    count = torch.cuda.device_count()
+    if count:
+        names = "cuda:0" if count == 1 else f"cuda:0 to cuda:{count - 1}"
+        return LoadError(f"this machine has no device {name}", f"torch sees {names}")
+    if torch.version.cuda is None:
+        hint = "install a torch with CUDA (https://pytorch.org/get-started/locally), or use auto or cpu"
+        return LoadError(f"there is no device {name}: this torch was built without CUDA", hint)
+    hint = (
+        f"if nvidia-smi shows a GPU, its driver is too old for CUDA {torch.version.cuda}; or use auto or cpu"
+    )
+    return LoadError(f"there is no device {name}: torch sees no GPU of NVIDIA", hint)
 
 
 def _check(name: str, value: str, options: tuple[str, ...]) -> None:

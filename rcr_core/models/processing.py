@@ -12,9 +12,9 @@ import numpy as np
 import torch
 from PIL import Image
 from tokenizers.decoders import DecodeStream
-from transformers import PaliGemmaProcessor
 
 from rcr_core.errors import ImageError, PromptError
+from rcr_core.models.encoding import Measure, encode, measured
 from rcr_core.models.geometry import shown_sizes, visual_geometry
 from rcr_core.models.limits import PromptLimits, bounded, pixels_that_fit
 from rcr_core.models.loading import LoadedModel
@@ -58,11 +58,11 @@ def prepare(
     """
     _check_prompt(loaded, images, prompt)
     originals, images = images, [bounded(image, limits.max_pixels) for image in images]
-    inputs = _encode(loaded, images, prompt)
-    length = inputs["input_ids"].shape[1]
-    if limits.max_tokens is not None and length > limits.max_tokens:
-        raise _too_long(loaded, originals, prompt, inputs, limits)
-    check_length(loaded, length, max_new_tokens)
+    measure = measured(loaded, images, prompt)
+    if limits.max_tokens is not None and measure.length > limits.max_tokens:
+        raise _too_long(loaded, originals, prompt, measure, limits)
+    check_length(loaded, measure.length, max_new_tokens)
+    inputs = measure.inputs or encode(loaded, images, prompt)
     config, image_processor = loaded.model.config, loaded.processor.image_processor
     geometry = visual_geometry(config, inputs, tuple(image.size[::-1] for image in images), image_processor)
     pixels = min(SHOWN_PIXELS, ALL_SHOWN_PIXELS // max(len(images), 1))
@@ -70,7 +70,7 @@ def prepare(
     pictures = tuple(_png(image.resize(size[::-1], image_processor.resample)) for image, size in shown)
     return PreparedPrompt(
         inputs=inputs,
-        length=length,
+        length=inputs["input_ids"].shape[1],
         geometry=geometry,
         pieces=_pieces(loaded.tokenizer, inputs["input_ids"][0].tolist(), geometry),
         pictures=pictures,
@@ -89,17 +89,14 @@ def check_length(loaded: LoadedModel, length: int, max_new_tokens: int) -> None:
 
 
 def _too_long(
-    loaded: LoadedModel, images: list[Image.Image], prompt: str, inputs: dict, limits: PromptLimits
+    loaded: LoadedModel, images: list[Image.Image], prompt: str, measure: Measure, limits: PromptLimits
 ) -> PromptError:
     """Says how many tokens there are, and the `max_pixels` that would do."""
 
-    def visual(encoded: dict) -> int:
-        return int((encoded["input_ids"] == loaded.model.config.image_token_id).sum())
-
     def tokens_at(max_pixels: int) -> int:
-        return visual(_encode(loaded, [bounded(image, max_pixels) for image in images], prompt))
+        return measured(loaded, [bounded(image, max_pixels) for image in images], prompt).tokens
 
-    length, tokens = inputs["input_ids"].shape[1], visual(inputs)
+    length, tokens = measure.length, measure.tokens
     room, fit = limits.max_tokens - (length - tokens), None
     if images and 0 < room < tokens:
         pixels = max(math.prod(bounded(image, limits.max_pixels).size) for image in images)
@@ -123,37 +120,6 @@ def _check_prompt(loaded: LoadedModel, images: list[Image.Image], prompt: str) -
             f"the prompt contains {typed[0]}, which stands for an image",
             "remove it; images are placed by themselves",
         )
-
-
-def _encode(loaded: LoadedModel, images: list[Image.Image], prompt: str) -> dict[str, torch.Tensor]:
-    processor = loaded.processor
-    try:
-        if loaded.has_template:
-            content = [
-                *({"type": "image", "image": image} for image in images),
-                {"type": "text", "text": prompt},
-            ]
-            batch = processor.apply_chat_template(
-                [{"role": "user", "content": content}],
-                add_generation_prompt=True,
-                tokenize=True,
-                return_dict=True,
-                return_tensors="pt",
-            )
-        else:
-            # PaliGemma's processor sets the text off from the images, and ends it, by itself.
-            space = "" if isinstance(processor, PaliGemmaProcessor) else "\n"
-            text = f"{processor.image_token}{space}" * len(images) + prompt
-            batch = processor(images=[images] if images else None, text=text, return_tensors="pt")
-    except ValueError as error:  # the processors have no type of their own for what they refuse
-        if images:
-            raise ImageError(f"{loaded.name} cannot take this image: {error}", "use another image") from error
-        raise PromptError(f"{loaded.name} cannot take this prompt: {error}", "add an image") from error
-    inputs = dict(batch)
-    inputs.pop("labels", None)  # PaliGemma's processor always prepares for training, too
-    if not inputs.pop("attention_mask").all():
-        raise PromptError(f"the tokenizer of {loaded.name} pads its prompts, which is not supported", "")
-    return inputs
 
 
 def _pieces(tokenizer: Any, ids: list[int], geometry: VisualGeometry) -> tuple[PromptPiece, ...]:

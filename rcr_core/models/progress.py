@@ -7,12 +7,16 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any
 
+from huggingface_hub.utils import tqdm
 from transformers.utils import logging
 
 
 @dataclass(frozen=True)
 class Progress:
-    """stage: configuration, processor or weights; done of total: tensors, both 0 where it is not known."""
+    """stage: configuration, processor, download or weights.
+
+    done of total: bytes of a download, tensors of the weights; both 0 where it is not known.
+    """
 
     stage: str
     done: int = 0
@@ -39,6 +43,29 @@ def weights_reported(report: Report) -> Iterator[None]:
         yield
     finally:
         logging.set_tqdm_hook(before)
+
+
+def download_bar(report: Report) -> type[tqdm]:
+    """The hub's progress bar, which also tells `report` of the bytes of the weights that are there.
+
+    Where `report` raises, the download ends.
+    """
+
+    class Bar(tqdm):
+        def __init__(self, *args: Any, **kwargs: Any):
+            # Of several files the hub keeps two sums of bytes, one of which is what the network carried.
+            self._told = kwargs.get("unit") == "B" and not str(kwargs.get("name")).endswith(".transfer")
+            self._there = kwargs.get("initial") or 0
+            super().__init__(*args, **kwargs)
+
+        def update(self, n: float | None = 1) -> bool | None:
+            self._there += n or 0  # the bar itself does not count where it is not drawn
+            if self._told and self.total:
+                total = int(self.total)
+                report(Progress("download", min(int(self._there), total), total))
+            return super().update(n)
+
+    return Bar
 
 
 class _Told:

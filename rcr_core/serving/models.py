@@ -182,5 +182,6 @@ def _empty_caches() -> None:
     """Give back what torch keeps of the old model: other programs, or a library of ours, may need it."""
     if torch.cuda.is_available():
         torch.cuda.empty_cache()
+        torch._C._host_emptyCache()  # pinned memory; nothing public does it
     if torch.backends.mps.is_available():
         torch.mps.empty_cache()

@@ -243,6 +243,8 @@ def test_how_a_model_stands_is_told_in_a_line():
     weights = {"stage": "weights", "done": 120, "total": 729}
     told = model_state(loading | {"progress": weights})
     assert "Loading a&lt;b: 120 of 729 tensors, 3 s" in told and "value='120' max='729'" in told
+    download = {"stage": "download", "done": 3_240_000_000, "total": 16_590_000_000}
+    assert "Loading a&lt;b: downloaded 3.2 of 16.6 GB, 3 s" in model_state(loading | {"progress": download})
     told = model_state(loading | {"progress": {"stage": "processor", "done": 0, "total": 0}})
     assert "reading its processor" in told and "<progress aria" in told
     told = model_state(only | {"state": "failed", "error": "no <weights>", "hint": "look again"})

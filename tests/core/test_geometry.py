@@ -15,7 +15,7 @@ from tests.core.tiny import ALL_FAMILIES, PATCH, SIDE
 
 
 @AT
-@pytest.mark.parametrize("family", ["qwen2_vl", "qwen3_vl"])
+@pytest.mark.parametrize("family", ["qwen2_vl", "qwen2_5_vl", "qwen3_vl"])
 def test_qwen_boxes_lie_where_the_pixels_came_from(family, size, load):
     model = load(family)
     prepared = prepare(model, [gradient(size)], "Where?")

@@ -80,6 +80,27 @@ def test_masked_reads_in_every_layer_whatever_fires(load, policy):
     assert any("not reads" in note for note in trace.meta.notes)
 
 
+@pytest.mark.parametrize(
+    "policy, offload, words",
+    [
+        ("full", "conditional", None),
+        ("bacon", "conditional", "reads nothing after the prefill"),
+        ("snapkv", "masked", "reads nothing after the prefill"),
+        ("quest", "masked", "in every layer"),
+        ("rcr", "conditional", "waits for the host"),
+    ],
+)
+def test_a_trace_notes_what_is_true_of_its_policy(policy, offload, words, load):
+    notes = [note for note in run(load, "qwen2_vl", policy, offload).meta.notes if "host" in note]
+    assert len(notes) == (words is not None)
+    assert all(words in note for note in notes)
+
+
+def test_a_conditional_step_of_pages_waits_once_a_layer(load):
+    names = step_ops(load("qwen3_vl"), make_policy("quest", Settings(**SMALL, offload="conditional")))
+    assert [name for name in names if name in SYNCS] == ["nonzero"] * 4
+
+
 def test_conditional_reads_nothing_where_nothing_fires(load):
     trace = run(load, "qwen2_vl", "rcr", "conditional")
     quiet = trace.fire[1:] == 0

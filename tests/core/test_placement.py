@@ -50,6 +50,20 @@ def test_a_device_of_another_kind_of_machine():
 
 
 @pytest.mark.parametrize(
+    "built, seen, words, hint",
+    [
+        (None, 0, "built without CUDA", "pytorch.org"),
+        ("13.0", 0, "sees no GPU", "driver is too old for CUDA 13.0"),
+        ("13.0", 2, "no device cuda:5", "cuda:0 to cuda:1"),
+    ],
+)
+def test_why_there_is_no_gpu_is_told_as_far_as_torch_knows(built, seen, words, hint, monkeypatch):
+    monkeypatch.setattr(torch.version, "cuda", built)
+    monkeypatch.setattr(torch.cuda, "device_count", lambda: seen)
+    assert hint in refusal("no/such/model", words, device="cuda:5").hint
+
+
+@pytest.mark.parametrize(
     "asked, missing, command",
     [
         ({"device_map": "auto"}, {"accelerate"}, "pip install accelerate"),

@@ -6,14 +6,17 @@ from contextlib import contextmanager
 
 import pytest
 from PIL import Image
+from transformers.image_utils import make_flat_list_of_images
 
 from rcr_core.captioning import Captioner, CaptionRequest
 from rcr_core.errors import PromptError, SettingsError
 from rcr_core.models import PromptLimits, prepare
+from rcr_core.models.encoding import measured
 from rcr_core.models.limits import bounded, pixels_that_fit
 from rcr_core.runs import RunStore
 from tests.core.runs import TEXT, picture
 from tests.core.stores import ANNA, ended
+from tests.core.tiny import ALL_FAMILIES
 
 
 @contextmanager
@@ -116,3 +119,31 @@ def test_prompt_and_new_tokens_beyond_what_the_model_holds_are_refused_before_th
         store.close()
     assert (run.status, run.steps, run.trace()) == ("error", 0, None)
     assert "more than the 2048" in run.error.message and run.error.hint
+
+
+@pytest.mark.parametrize("family", ALL_FAMILIES)
+@pytest.mark.parametrize("sizes", [[(64, 192)], [(251, 250), (97, 120)], [(333, 1000)]], ids=str)
+def test_tokens_that_are_counted_are_those_that_are_made(family, sizes, load):
+    loaded, images = load(family), [picture(at, size) for at, size in enumerate(sizes)]
+    measure, prepared = measured(loaded, images, TEXT), prepare(loaded, images, TEXT)
+    made = int((prepared.inputs["input_ids"] == loaded.model.config.image_token_id).sum())
+    assert (measure.length, measure.tokens) == (prepared.length, made)
+
+
+@pytest.mark.parametrize("family", ["qwen2_vl", "qwen2_5_vl", "qwen3_vl"])
+def test_large_pictures_are_refused_before_their_pixels_are_made(family, load, monkeypatch):
+    """Sixteen photos of 12 million pixels would be gigabytes. These are larger than their stand-ins."""
+    loaded = load(family)
+    processor = type(loaded.processor.image_processor)
+    preprocess, sizes = processor.preprocess, []
+
+    def noted(self, images, *args, **kwargs):
+        sizes.extend(image.size for image in make_flat_list_of_images(images))
+        return preprocess(self, images, *args, **kwargs)
+
+    monkeypatch.setattr(processor, "preprocess", noted)
+    photos = [Image.new("RGB", (400, 300))] * 16
+    with pytest.raises(PromptError, match="16 pictures make .* tokens") as refused:
+        prepare(loaded, photos, TEXT, limits=PromptLimits(max_tokens=1000))
+    assert refused.value.hint.startswith("set max_pixels to ")
+    assert sizes and max(width * height for width, height in sizes) <= 224 * 224
