@@ -117,9 +117,8 @@ class CaptionRun:
         request, stop_ids, device = self.request, loaded.stop_ids, loaded.device
         count, penalty = request.max_new_tokens, request.repetition_penalty
         if self._policy.rehearses:
-            inputs = self.prompt.inputs_on(device)
-            engine.rehearse(inputs, self._policy, count, stop_ids, penalty, self._stop.is_set)
-            del inputs
+            inputs = self.prompt.inputs_on
+            engine.rehearse(inputs(device), self._policy, count, stop_ids, penalty, self._stop.is_set)
         if self._stop.is_set() or not count:
             self._reason = "stopped" if count else "length"
             return

@@ -62,7 +62,7 @@ class BusyError(ScopeError):
 
 
 class MemoryLimitError(ScopeError):
-    """Neither the device nor the host has memory left for this run."""
+    """The device, or the host, has no memory left for this run."""
 
 
 class StudyError(ScopeError):

@@ -16,10 +16,10 @@ _STAND_IN = (224, 224)  # a picture that every processor takes
 
 @dataclass(frozen=True, eq=False)
 class Measure:
-    """Tokens of a prompt, and of its images among them; `inputs` where it had to be encoded for that."""
+    """Tokens of a prompt (T), the visual ones among them, `inputs` where it had to be encoded for that."""
 
     length: int
-    tokens: int
+    visual: int
     inputs: dict[str, torch.Tensor] | None = None
 
 
@@ -39,8 +39,8 @@ def measured(loaded: LoadedModel, images: list[Image.Image], prompt: str) -> Mea
         patches = [processor.get_number_of_image_patches(image.height, image.width) for image in images]
     except ValueError as error:
         raise _refused_image(loaded, error) from error
-    tokens = sum(patches) // processor.merge_size**2
-    return Measure(inputs["input_ids"].shape[1] - _visual(loaded, inputs) + tokens, tokens)
+    visual = sum(patches) // processor.merge_size**2
+    return Measure(inputs["input_ids"].shape[1] - _visual(loaded, inputs) + visual, visual)
 
 
 def _visual(loaded: LoadedModel, inputs: dict[str, torch.Tensor]) -> int:

@@ -22,8 +22,6 @@ SUGGESTION = "choose an image-text model such as Qwen2-VL, Qwen3-VL or LLaVA-NeX
 
 # bitsandbytes leaves no quantised weights elsewhere; this is how transformers says so.
 _NO_ROOM_QUANTISED = "dispatched on the CPU or the disk"
-
-
 # A file of the hub that ended too soon, from its HTTP client and from its storage's own.
 _CUT_SHORT = ("Consistency check failed", "Data processing error")
 
@@ -39,7 +37,7 @@ def explained(name: str, stage: str) -> Iterator[None]:
                 f"no memory left to load {name}",
                 "try --dtype bfloat16, --quantize 4bit or --device-map auto, or choose a smaller model",
             ) from error
-        reason = _from_hub(name, error) or _from_network(name, error) or _from_files(name, stage, error)
+        reason = _from_hub(name, error) or _from_download(name, error) or _from_files(name, stage, error)
         if reason is None:
             raise
         raise reason from error
@@ -76,22 +74,16 @@ def _from_hub(name: str, error: BaseException) -> LoadError | None:
     return None
 
 
-def _from_network(name: str, error: BaseException) -> LoadError | None:
-    """What breaks a download. The libraries under the hub's client change, so their types go by name."""
-
-    def broken(link: BaseException) -> bool:
-        transport = any(kind.__name__ == "TransportError" for kind in type(link).__mro__)
-        return (
-            transport or isinstance(link, ConnectionError) or any(words in str(link) for words in _CUT_SHORT)
-        )
-
-    if any(broken(link) for link in _chain(error)):
-        return LoadError(
-            f"the connection broke while {name} was fetched", "run it again: it goes on where it stopped"
-        )
-    if any(isinstance(link, OSError) and link.errno == errno.ENOSPC for link in _chain(error)):
-        hint = "free some of it, or set HF_HOME to a folder on another disk"
-        return LoadError(f"there is no disk space left for {name}", hint)
+def _from_download(name: str, error: BaseException) -> LoadError | None:
+    for link in _chain(error):
+        # The libraries under the hub's client change from version to version, so their types go by name.
+        kinds = {kind.__name__ for kind in type(link).__mro__}
+        if kinds & {"TransportError", "ConnectionError"} or any(words in str(link) for words in _CUT_SHORT):
+            hint = "run it again: it goes on where it stopped"
+            return LoadError(f"the connection broke while {name} was fetched", hint)
+        if isinstance(link, OSError) and link.errno == errno.ENOSPC:
+            hint = "free some of it, or set HF_HOME to a folder on another disk"
+            return LoadError(f"there is no disk space left for {name}", hint)
     return None
 
 

@@ -94,9 +94,9 @@ def _too_long(
     """Says how many tokens there are, and the `max_pixels` that would do."""
 
     def tokens_at(max_pixels: int) -> int:
-        return measured(loaded, [bounded(image, max_pixels) for image in images], prompt).tokens
+        return measured(loaded, [bounded(image, max_pixels) for image in images], prompt).visual
 
-    length, tokens = measure.length, measure.tokens
+    length, tokens = measure.length, measure.visual
     room, fit = limits.max_tokens - (length - tokens), None
     if images and 0 < room < tokens:
         pixels = max(math.prod(bounded(image, limits.max_pixels).size) for image in images)

@@ -1,6 +1,10 @@
-"""What the tests of loading share: edit a JSON file, expect a refusal."""
+"""What the tests of loading share: edit a JSON file, expect a refusal, stand in for the hub."""
 
 import json
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
+from http.server import ThreadingHTTPServer
 from pathlib import Path
 
 import pytest
@@ -25,3 +29,16 @@ def refusal(source, *words: str, **options) -> LoadError:
     assert error.hint
     assert "\n" not in error.message
     return error
+
+
+@contextmanager
+def serving(server: ThreadingHTTPServer) -> Iterator[ThreadingHTTPServer]:
+    """A server that answers while this is open."""
+    thread = threading.Thread(target=server.serve_forever, args=(0.02,))
+    thread.start()
+    try:
+        yield server
+    finally:
+        server.shutdown()
+        thread.join()
+        server.server_close()

@@ -8,18 +8,16 @@ from __future__ import annotations
 import errno
 import hashlib
 import json
-import threading
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 
 import pytest
 from huggingface_hub import constants, hf_api
-from safetensors.torch import load_file, save_file
 
 from rcr_core.errors import BusyError, LoadError
 from rcr_core.models import load_model
 from rcr_core.models.failures import explained
-from tests.core.checkpoints import refusal
+from tests.core.checkpoints import refusal, serving
 
 COMMIT = "0123456789abcdef0123456789abcdef01234567"
 CHUNK = 1 << 16
@@ -85,13 +83,8 @@ class _Answers(BaseHTTPRequestHandler):
 @pytest.fixture(scope="module")
 def server():
     """One for all tests, at one address: the hub's client remembers some of its addresses."""
-    server = Hub()
-    thread = threading.Thread(target=server.serve_forever, args=(0.02,))
-    thread.start()
-    yield server
-    server.shutdown()
-    thread.join()
-    server.server_close()
+    with serving(Hub()) as server:
+        yield server
 
 
 @pytest.fixture
@@ -108,27 +101,10 @@ def hub(server, tiny, tmp_path, monkeypatch):
     return server
 
 
-def in_shards(folder: Path, to: Path) -> Path:
-    """A copy of a checkpoint, its weights in two files."""
-    to.mkdir()
-    for file in folder.iterdir():
-        if file.suffix != ".safetensors":
-            (to / file.name).write_bytes(file.read_bytes())
-    weights = sorted(load_file(folder / "model.safetensors").items())
-    index = {}
-    for at, part in enumerate((weights[::2], weights[1::2])):
-        name = f"model-0000{at + 1}-of-00002.safetensors"
-        save_file(dict(part), to / name, metadata={"format": "pt"})
-        index |= {key: name for key, _ in part}
-    told = {"metadata": {"total_size": 1}, "weight_map": index}
-    (to / "model.safetensors.index.json").write_text(json.dumps(told))
-    return to
-
-
-@pytest.mark.parametrize("shards", [1, 2])
-def test_bytes_are_told_and_then_tensors(shards, hub, tmp_path):
-    if shards == 2:
-        hub.folder = in_shards(hub.folder, tmp_path / "shards")
+@pytest.mark.parametrize("files", ["one file", "shards"])
+def test_bytes_are_told_and_then_tensors(files, hub, sharded):
+    if files == "shards":
+        hub.folder = sharded
     heard = []
     model = load_model("somebody/tiny", report=heard.append)
     assert (model.name, model.family) == ("somebody/tiny", "qwen2_vl")

@@ -127,7 +127,7 @@ def test_tokens_that_are_counted_are_those_that_are_made(family, sizes, load):
     loaded, images = load(family), [picture(at, size) for at, size in enumerate(sizes)]
     measure, prepared = measured(loaded, images, TEXT), prepare(loaded, images, TEXT)
     made = int((prepared.inputs["input_ids"] == loaded.model.config.image_token_id).sum())
-    assert (measure.length, measure.tokens) == (prepared.length, made)
+    assert (measure.length, measure.visual) == (prepared.length, made)
 
 
 @pytest.mark.parametrize("family", ["qwen2_vl", "qwen2_5_vl", "qwen3_vl"])
